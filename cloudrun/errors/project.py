@@ -1,0 +1,10 @@
+"""Errors about cloudrun.toml, code and the run's script."""
+
+from __future__ import annotations
+
+from cloudrun.errors.catalogue import Entry
+from cloudrun.errors.exit_codes import Exit
+from cloudrun.i18n import N_
+
+ENTRIES: dict[str, Entry] = {
+}

@@ -1,0 +1,68 @@
+"""Requests and answers on one exec: one JSON object per line, several may follow one another."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import Any, BinaryIO, Callable, Dict, Optional
+
+from remote_agent.protocol import AgentError, dump_line, encode
+
+MAX_REQUEST_BYTES = 64 << 20
+
+
+class Call:
+    """One request in work: its body, and the means to say how far it is. `stream` is read by operations that take raw frames."""
+
+    def __init__(self, body: Dict[str, Any], stream: BinaryIO, out: BinaryIO) -> None:
+        self.body = body
+        self.stream = stream
+        self._out = out
+
+    def event(self, kind: str, **params: Any) -> None:
+        """An intermediate word: {"id", "event": kind, …}."""
+        self._send(dict(params, event=kind))
+
+    def result(self, value: Any) -> None:
+        self._send({"result": encode(value)})
+
+    def error(self, error: AgentError) -> None:
+        self._send({"error": {"code": error.code, "params": error.params}})
+
+    def _send(self, message: Dict[str, Any]) -> None:
+        self._out.write(dump_line(dict(message, id=self.body.get("id"))))
+        self._out.flush()
+
+
+Operation = Callable[[Call], Any]
+
+
+def serve(operations: Dict[str, Operation], stream: BinaryIO, out: BinaryIO) -> None:
+    """Answers requests until the stream ends. An operation returns its result or raises AgentError."""
+    while True:
+        line = stream.readline(MAX_REQUEST_BYTES)
+        if not line:
+            return
+        call = Call(_parse(line), stream, out)
+        operation: Optional[Operation] = operations.get(str(call.body.get("op")))
+        try:
+            if operation is None:
+                raise AgentError("unknown-operation", op=str(call.body.get("op")))
+            call.result(operation(call))
+        except AgentError as error:
+            call.error(error)
+        except BrokenPipeError:
+            return
+        except OSError as error:
+            call.error(AgentError("box-os-error", errno=error.errno, reason=error.strerror or str(error),
+                                  path=str(error.filename or "")))
+        except Exception as error:
+            call.error(AgentError("agent-defect", detail=repr(error), traceback=traceback.format_exc(limit=8)))
+
+
+def _parse(line: bytes) -> Dict[str, Any]:
+    try:
+        body = json.loads(line.decode("utf-8"))
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
