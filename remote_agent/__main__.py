@@ -9,7 +9,7 @@ Mode = Callable[[List[str]], int]
 
 
 def _rpc(arguments: List[str]) -> int:
-    from remote_agent.operations import main
+    from remote_agent.rpc.operations import main
     return main(arguments)
 
 

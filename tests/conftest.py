@@ -1,0 +1,31 @@
+"""Fixtures that every part of the suite shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.sshd import SshBox, end_processes_of
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[SshBox]:
+    """A box of its own for this test: a real sshd on loopback."""
+    box = SshBox(tmp_path / "box").start()
+    yield box
+    box.stop()
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A laptop of its own: HOME and config folder are fresh, no ssh agent, no settings of the developer's."""
+    home = tmp_path / "laptop"
+    home.mkdir()
+    for name in ("SSH_AUTH_SOCK", "CLOUDRUN_HOST", "CLOUDRUN_LANG", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CLOUDRUN_CONFIG_DIR", str(home / "config"))
+    yield home
+    end_processes_of(home)
