@@ -89,16 +89,15 @@ class SshBox:
         """Pids of the server processes that serve a connection now."""
         if self.process is None:
             return []
-        found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
-        return [int(line) for line in found.stdout.split()]
+        return _children(self.process.pid)
 
     def drop_connections(self) -> int:
         """Cuts every connection there is, as a dead link would; gives how many. The listener goes on."""
         cut = self.connections()
         for pid in cut:
-            below = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-            for victim in [pid, *(int(line) for line in below.stdout.split())]:
-                _kill(victim, signal.SIGKILL)
+            for victim in [pid, *_children(pid)]:
+                if _command(victim).startswith("sshd"):  # what the user started is not the link's to kill
+                    _kill(victim, signal.SIGKILL)
         return len(cut)
 
     def stop(self) -> None:
@@ -126,6 +125,18 @@ def end_processes_of(home: Path) -> None:
                 _kill(int(entry.name), signal.SIGKILL)
         except OSError:
             continue
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _kill(pid: int, number: int) -> None:
