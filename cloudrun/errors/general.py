@@ -12,7 +12,7 @@ ENTRIES: dict[str, Entry] = {
         N_("cloudrun itself failed: {detail}"),
         N_("Run the same command with --debug for the traceback, and report it."),
     ),
-    "usage": Entry(Exit.USAGE, N_("{detail}"), N_("cloudrun --help")),
+    "usage": Entry(Exit.USAGE, N_("{detail}"), N_("{command} --help")),
     "interrupted": Entry(Exit.INTERRUPTED, N_("interrupted"), N_("cloudrun ps")),
     "no-terminal": Entry(
         Exit.USAGE,

@@ -1,0 +1,126 @@
+"""What every command has at hand: settings of this invocation, the box, and the one place that writes to the screen."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from cloudrun.agent.client import AgentClient
+    from cloudrun.config.hosts import Host
+    from cloudrun.project.settings import Project
+    from cloudrun.transport.base import Asker, Transport
+
+
+@dataclass
+class Box:
+    """An open box: its host entry, the connection, and the agent that answers on it."""
+
+    host: Host
+    transport: Transport
+    client: AgentClient
+
+
+class Context:
+    """One invocation. stdout is data, stderr is talk; with `json` stdout carries one JSON document and nothing else."""
+
+    def __init__(self, *, debug: bool = False, json: bool = False) -> None:
+        self.debug = debug
+        self.json = json
+
+    # ------------------------------------------------------------------------------------------- output
+
+    def out(self, renderable: RenderableType) -> None:
+        """Data for people, on stdout."""
+        self._console(stderr=False).print(renderable, soft_wrap=isinstance(renderable, str))
+
+    def say(self, text: str) -> None:
+        """A quiet line of talk, on stderr; never markup, so that a path with brackets shows as it is."""
+        self._console(stderr=True).print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+    def emit_json(self, document: Any) -> None:
+        """One JSON document on stdout, UTF-8 whatever the locale says."""
+        text = json_module.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stdout.flush()
+
+    def fail(self, error: CloudrunError) -> int:
+        """Shows an error where it belongs and gives the exit code."""
+        if self.json:
+            self.emit_json({"error": {
+                "code": error.code, "message": error.message, "hint": error.hint, "exit_code": int(error.exit_code),
+            }})
+            return int(error.exit_code)
+        from rich.text import Text
+
+        console = self._console(stderr=True)
+        console.print(Text.assemble((_("error") + ": ", "bold red"), error.message), soft_wrap=True)
+        if error.hint:
+            console.print(Text.assemble((_("try") + ":   ", "bold"), error.hint), soft_wrap=True)
+        return int(error.exit_code)
+
+    def _console(self, *, stderr: bool) -> Console:
+        from rich.console import Console
+
+        return Console(stderr=stderr, highlight=False)
+
+    # ---------------------------------------------------------------------------------------- hosts, boxes
+
+    @property
+    def asker(self) -> Asker:
+        from cloudrun.cli.asking import TerminalAsker
+
+        return TerminalAsker()
+
+    def project(self) -> Project:
+        """The project of the working folder: its `cloudrun.toml`, or the defaults where there is none."""
+        from cloudrun.project.settings import find_project
+
+        return find_project(Path.cwd())
+
+    def host(self, name: str | None) -> Host:
+        """The host that is meant (see `cloudrun.config.selection`)."""
+        from cloudrun.config.selection import select
+
+        return select(name, project_host=self.project().settings.host)
+
+    def connect(self, host: Host, *, accept_new: bool = False, timeout_s: float = 20.0) -> Transport:
+        """A connection to the host. Raises CloudrunError."""
+        from cloudrun.config.hosts import known_hosts_path
+        from cloudrun.transport import connect
+        from cloudrun.transport.base import Options
+
+        options = Options(asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new, connect_timeout_s=timeout_s)
+        return connect(host.address, options)
+
+    @contextmanager
+    def open(self, name: str | None) -> Iterator[Box]:
+        """The box with its agent: one connection, one exec, for as long as the block lasts."""
+        host = self.host(name)
+        with self.open_host(host) as box:
+            yield box
+
+    @contextmanager
+    def open_host(self, host: Host, *, timeout_s: float = 20.0) -> Iterator[Box]:
+        """`open` for a host entry that is already chosen."""
+        from cloudrun.agent.client import AgentClient
+
+        transport = self.connect(host, timeout_s=timeout_s)
+        try:
+            client = AgentClient.open(transport, host.python)
+            try:
+                yield Box(host, transport, client)
+            finally:
+                client.close()
+        finally:
+            transport.close()

@@ -1,0 +1,109 @@
+"""The command `cloudrun`: commands are gathered here, and errors of every kind end here, once."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from cloudrun import __version__
+from cloudrun.cli import attach, doctor, gpu, hosts, init, launch, logs, ps, rm, stop
+from cloudrun.cli.context import Context
+from cloudrun.errors import CloudrunError, Exit
+from cloudrun.i18n import _
+
+app = typer.Typer(
+    name="cloudrun",
+    help=_("Launch a training on a rented GPU box, close the lid, and find it running."),
+    epilog=_("First: cloudrun host add box \"ssh -p 23456 root@connect.example.com\"; then: cloudrun launch NAME -- python train.py"),
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.add_typer(hosts.app, name="host")
+app.command("init")(init.init)
+app.command("doctor")(doctor.doctor)
+app.command("launch", context_settings={"allow_interspersed_args": True})(launch.launch)
+app.command("ps")(ps.ps)
+app.command("logs")(logs.logs)
+app.command("attach")(attach.attach)
+app.command("gpu")(gpu.gpu)
+app.command("stop")(stop.stop)
+app.command("rm")(rm.rm)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"cloudrun {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _settings(
+    ctx: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help=_("Show tracebacks."), show_default=False)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help=_("Show the version."), show_default=False)
+    ] = False,
+) -> None:
+    ctx.obj.debug = ctx.obj.debug or debug
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line and gives its exit code. No exception leaves it, whatever happens beneath."""
+    # --json and --debug are looked for by hand first: an error in the command line itself has to honour them.
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    context = Context(debug="--debug" in own, json="--json" in own)
+    try:
+        result = app(own_debug_removed(arguments), standalone_mode=False, obj=context, prog_name="cloudrun")
+    except click.exceptions.Exit as stop_:
+        return stop_.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return context.fail(CloudrunError("interrupted"))
+    except click.UsageError as error:
+        return _usage(context, error)
+    except CloudrunError as error:
+        return _failed(context, error)
+    except BrokenPipeError:
+        return _reader_gone()
+    except Exception as error:
+        return _failed(context, CloudrunError("internal", detail=f"{type(error).__name__}: {error}"))
+    return result if isinstance(result, int) else int(Exit.OK)
+
+
+def own_debug_removed(arguments: list[str]) -> list[str]:
+    """`--debug` counts wherever it stands before `--`, so that it can be added at the end of a line that failed."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [word for word in arguments[:end] if word != "--debug"] + arguments[end:]
+
+
+def _usage(context: Context, error: click.UsageError) -> int:
+    if not error.message:  # the help was asked for by giving nothing
+        return int(Exit.USAGE)
+    where = error.ctx.command_path if error.ctx else "cloudrun"
+    return context.fail(CloudrunError("usage", detail=error.format_message(), command=where))
+
+
+def _failed(context: Context, error: CloudrunError) -> int:
+    if context.debug:
+        import traceback
+
+        traceback.print_exc()
+    return context.fail(error)
+
+
+def _reader_gone() -> int:
+    """stdout's reader went away (`| head`): the quiet end that every Unix tool has."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(Exit.OK)
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))
