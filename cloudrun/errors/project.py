@@ -7,4 +7,43 @@ from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
 ENTRIES: dict[str, Entry] = {
+    "project-file": Entry(
+        Exit.CONFIG,
+        N_("{path}: {detail}"),
+        N_("Mend that field; `cloudrun init --show` prints a commented example."),
+    ),
+    "nothing-to-run": Entry(
+        Exit.CONFIG,
+        N_("nothing says what run {run} is: {folder} has no [runs.{run}] in a cloudrun.toml and no run.sh, and no command was given"),
+        N_("cloudrun launch {run} -- python train.py   (or `cloudrun init` and fill in [runs.{run}], or put a run.sh into the folder)"),
+    ),
+    "env-file": Entry(
+        Exit.CONFIG,
+        N_("environment file {path}: {detail}"),
+        N_("Lines are NAME=value; mend the file or leave out --env-file."),
+    ),
+    "no-sync-workdir": Entry(
+        Exit.USAGE,
+        N_("--no-sync says that the code is on the box already, but not where"),
+        N_("cloudrun launch {run} --no-sync --workdir /absolute/path/on/the/box"),
+    ),
+    "workdir": Entry(
+        Exit.CONFIG,
+        N_("workdir {workdir} is outside the project: the code lands in {tree}"),
+        N_("Give a folder inside the project, or an absolute path on the box."),
+    ),
+    "init-exists": Entry(
+        Exit.REFUSED,
+        N_("{path} is there already and was left as it is"),
+        N_("cloudrun init --show"),
+    ),
+    "run-name-empty": Entry(Exit.USAGE, N_("a run's name may not be empty"), N_("cloudrun launch resnet50_cifar10_1201 -- python train.py")),
+    "run-name-long": Entry(
+        Exit.USAGE, N_("run name {name} has {length} characters; 63 are allowed"), N_("Choose a shorter one: task_model_date."),
+    ),
+    "run-name-character": Entry(
+        Exit.USAGE,
+        N_("run name {name!r}: character {position} is {character!r}; allowed are letters, digits, '_' and '-', a letter or digit first"),
+        N_("cloudrun launch {suggestion}"),
+    ),
 }
