@@ -69,7 +69,7 @@ ENDED_STATES = ("succeeded", "failed", "stopped")
 #: Causes a state may carry.
 CAUSES = (
     "exception", "cuda-oom", "oom-killed", "signal", "disk-full", "hang", "never-started",
-    "box-restarted", "session-killed", "setup-failed", "user",
+    "box-restarted", "session-killed", "supervisor-killed", "setup-failed", "user",
 )
 
 
@@ -308,6 +308,8 @@ class BoxFacts:
     run_dir: str
     tree: str
     utf8_locale: Optional[str] = None
+    #: Where the next launch's secrets would lie (0600).
+    secret_file: Optional[str] = None
 
 
 @dataclass
@@ -386,6 +388,8 @@ class LaunchRequest:
     secrets: Dict[str, str] = field(default_factory=dict)
     fresh: bool = False
     install: bool = True
+    #: The launch number that run_sh was rendered for; another launch came between: AgentError("launch-again").
+    launch: Optional[int] = None
 
 
 @dataclass

@@ -69,6 +69,14 @@ class Context:
             console.print(Text.assemble((_("try") + ":   ", "bold"), error.hint), soft_wrap=True)
         return int(error.exit_code)
 
+    def confirm(self, question: str) -> bool:
+        """Asks on the terminal; no is the default. Raises CloudrunError where there is nobody to ask."""
+        if not sys.stdin.isatty():
+            raise CloudrunError("nobody-to-ask", question=question)
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes", "是")
+
     def _console(self, *, stderr: bool) -> Console:
         from rich.console import Console
 

@@ -14,6 +14,11 @@ ENTRIES: dict[str, Entry] = {
     ),
     "usage": Entry(Exit.USAGE, N_("{detail}"), N_("{command} --help")),
     "interrupted": Entry(Exit.INTERRUPTED, N_("interrupted"), N_("cloudrun ps")),
+    "nobody-to-ask": Entry(
+        Exit.USAGE,
+        N_("{question} There is no terminal to ask on"),
+        N_("Say it on the command line: add --yes"),
+    ),
     "no-terminal": Entry(
         Exit.USAGE,
         N_("{what} needs a terminal, and there is none here"),

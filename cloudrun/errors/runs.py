@@ -7,4 +7,5 @@ from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
 ENTRIES: dict[str, Entry] = {
+    "rm-declined": Entry(Exit.REFUSED, N_("{run} was left as it is"), N_("cloudrun rm {run} --yes")),
 }

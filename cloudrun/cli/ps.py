@@ -1,0 +1,95 @@
+"""`cloudrun ps`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cloudrun.cli.options import HostOption, JsonOption
+from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
+
+if TYPE_CHECKING:
+    from cloudrun.app.runs import HostRuns
+    from cloudrun.cli.context import Context
+
+WATCH_INTERVAL_S = 2.0
+#: One dead host among many must not hold the others up for long.
+ALL_HOSTS_TIMEOUT_S = 8.0
+
+
+def ps(
+    ctx: typer.Context,
+    host: HostOption = None,
+    all_hosts: Annotated[bool, typer.Option("--all-hosts", "-a", help=_("All hosts, side by side."), show_default=False)] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help=_("Again every 2 s, until Ctrl-C."), show_default=False)] = False,
+    archived: Annotated[bool, typer.Option("--archived", help=_("Also runs that --fresh put aside."), show_default=False)] = False,
+    json: JsonOption = False,
+) -> int:
+    """List runs: state, cause, age, attempt, progress, GPU, session."""
+    context: Context = ctx.obj
+    if all_hosts:
+        return _show(context, lambda: _ask_all(context, archived), watch, with_host=True)
+    from cloudrun.app.runs import list_runs
+
+    with context.open(host) as box:
+        def ask() -> list[HostRuns]:
+            return [list_runs(box.client, box.host.name, box.host.data_dir, archived=archived)]
+
+        return _show(context, ask, watch, with_host=False)
+
+
+def _ask_all(context: Context, archived: bool) -> list[HostRuns]:
+    from cloudrun.app.runs import HostRuns, list_runs, side_by_side
+    from cloudrun.config.hosts import load_hosts
+
+    hosts = {host.name: host for host in load_hosts()}
+
+    def ask(name: str) -> HostRuns:
+        with context.open_host(hosts[name], timeout_s=ALL_HOSTS_TIMEOUT_S) as box:
+            return list_runs(box.client, name, hosts[name].data_dir, archived=archived)
+
+    return side_by_side(list(hosts), ask)
+
+
+def _show(context: Context, ask: Callable[[], list[HostRuns]], watch: bool, *, with_host: bool) -> int:
+    answers = ask()
+    if not watch:
+        return _show_once(context, answers, with_host)
+    from rich.live import Live
+
+    from cloudrun.cli.render.runs import runs_table
+
+    try:
+        with Live(runs_table(answers, with_host=with_host), auto_refresh=False, screen=False) as live:
+            while True:
+                time.sleep(WATCH_INTERVAL_S)
+                live.update(runs_table(ask(), with_host=with_host), refresh=True)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _show_once(context: Context, answers: list[HostRuns], with_host: bool) -> int:
+    from cloudrun.app.runs import ps_document
+    from cloudrun.cli.render.runs import runs_table
+
+    errors = [answer.error for answer in answers if answer.error]
+    if context.json:
+        context.emit_json(ps_document(answers))
+        return _worst(errors, len(answers))
+    if any(answer.runs for answer in answers):
+        context.out(runs_table(answers, with_host=with_host))
+    elif len(errors) < len(answers):
+        context.say(_("no runs yet; start one: cloudrun launch NAME -- python train.py"))
+    for answer in answers:
+        if answer.error:
+            context.say(f"{answer.host}: {answer.error.message}")
+    return _worst(errors, len(answers))
+
+
+def _worst(errors: list[CloudrunError], asked: int) -> int:
+    """All hosts failed: the first one's code. Some answered: that is an answer."""
+    return int(errors[0].exit_code) if errors and len(errors) == asked else 0

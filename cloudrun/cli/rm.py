@@ -1,0 +1,39 @@
+"""`cloudrun rm`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cloudrun.cli.options import HostOption, JsonOption, NamedRunArgument, YesOption
+from cloudrun.i18n import _
+
+if TYPE_CHECKING:
+    from cloudrun.cli.context import Context
+
+
+def rm(
+    ctx: typer.Context,
+    run: NamedRunArgument,
+    yes: YesOption = False,
+    host: HostOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete an ended run's folder: its logs, outputs and checkpoints. Asks; refuses a live run."""
+    from cloudrun.app.runs import find_run, remove_run
+    from cloudrun.errors import CloudrunError
+
+    context: Context = ctx.obj
+    with context.open(host) as box:
+        found = find_run(box.client, box.host.data_dir, run)
+        if not yes:
+            context.say(_("{run} ({state}) on {host}: logs, outputs and checkpoints in {folder} would be deleted.").format(
+                run=run, state=found.state, host=box.host.name, folder=found.run_dir))
+            if not context.confirm(_("Delete them for good?")):
+                raise CloudrunError("rm-declined", run=run)
+        answer = remove_run(box.client, box.host.data_dir, run)
+        if context.json:
+            context.emit_json(answer)
+        else:
+            context.say(_("{run} is deleted").format(run=run))

@@ -1,0 +1,47 @@
+"""`cloudrun stop`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cloudrun.cli.options import HostOption, JsonOption, NamedRunArgument
+from cloudrun.i18n import _
+
+if TYPE_CHECKING:
+    from cloudrun.cli.context import Context
+
+
+def stop(
+    ctx: typer.Context,
+    run: NamedRunArgument,
+    grace: Annotated[float, typer.Option("--grace", min=0, max=86400, metavar="SECONDS",
+                                         help=_("Time between the polite signal and the kill."))] = 30,
+    host: HostOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Stop a run: SIGTERM, the grace, then SIGKILL to whatever is left; verified gone."""
+    from cloudrun.app.runs import run_document, stop_run
+
+    context: Context = ctx.obj
+
+    def tell(event: dict[str, Any]) -> None:
+        if not context.json:
+            context.say(_words(event, grace))
+
+    with context.open(host) as box:
+        stopped = stop_run(box.client, box.host.data_dir, run, grace, tell)
+        if context.json:
+            context.emit_json({**run_document(stopped.run, box.host.name), "already": stopped.already})
+        elif stopped.already:
+            context.say(_("{run} was not running: it is {state}").format(run=run, state=stopped.run.state))
+        else:
+            context.say(_("{run} is stopped and nothing of it is left; again: cloudrun launch {run}").format(run=run))
+
+
+def _words(event: dict[str, Any], grace_s: float) -> str:
+    waited = event.get("waited_s")
+    if waited:
+        return _("still ending, {waited:.0f} s of {grace:.0f} s of grace").format(waited=waited, grace=grace_s)
+    return _("stopping: SIGTERM sent, up to {grace:.0f} s of grace").format(grace=grace_s)

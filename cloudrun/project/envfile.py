@@ -1,0 +1,41 @@
+"""Environment files: lines NAME=value, as `docker --env-file` and dotenv read them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cloudrun.errors import CloudrunError
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)\Z", re.DOTALL)
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Names and values. They are secrets: the error names line and file, never what stands there."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        detail = error.strerror if isinstance(error, OSError) and error.strerror else "it is no UTF-8 text"
+        raise CloudrunError("env-file", path=str(path), detail=detail) from None
+    return parse_env(text, str(path))
+
+
+def parse_env(text: str, where: str) -> dict[str, str]:
+    """Blank lines and lines that begin with # are skipped; a value may stand in single or double quotes."""
+    values: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        match = _LINE.match(stripped)
+        if not match:
+            raise CloudrunError("env-file", path=where, detail=f"line {number} is not of the form NAME=value")
+        values[match.group(1)] = _unquoted(match.group(2))
+    return values
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        inner = value[1:-1]
+        return inner if value[0] == "'" else re.sub(r'\\(["\\$])', r"\1", inner.replace("\\n", "\n"))
+    return re.split(r"\s+#", value, maxsplit=1)[0].rstrip()
