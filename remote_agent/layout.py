@@ -213,7 +213,7 @@ def read_record(kind: Type[T], path: str) -> Optional[T]:
     try:
         with open(path, "rb") as stream:
             return protocol.decode(kind, json.loads(stream.read().decode("utf-8", "surrogateescape")))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

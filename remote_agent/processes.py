@@ -69,15 +69,24 @@ def descendants(pid: int) -> List[int]:
 
 def marked(run_dir: str) -> Set[int]:
     """Processes whose environment names this run's folder: the second way to find what left the tree."""
-    wanted = ("%s=%s" % (MARK, run_dir)).encode("utf-8", "surrogateescape")
-    found = set()
+    return marks().get(run_dir, set())
+
+
+def marks() -> Dict[str, Set[int]]:
+    """Processes of every run by the run's folder, from one pass over /proc. Another user's environment cannot be read."""
+    prefix = MARK.encode("ascii") + b"="
+    found: Dict[str, Set[int]] = {}
     for pid in pids():
         try:
             with open("/proc/%d/environ" % pid, "rb") as stream:
-                if wanted in stream.read().split(b"\0"):
-                    found.add(pid)
+                environment = stream.read()
         except OSError:
             continue
+        if prefix in environment:
+            for pair in environment.split(b"\0"):
+                if pair.startswith(prefix):
+                    run_dir = pair[len(prefix):].decode("utf-8", "surrogateescape")
+                    found.setdefault(run_dir, set()).add(pid)
     return found
 
 
