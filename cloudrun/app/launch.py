@@ -1,0 +1,105 @@
+"""`cloudrun launch`: preflight, code, start, and the wait until the run really runs or has really failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from cloudrun import __version__
+from cloudrun.agent.client import AgentClient
+from cloudrun.agent.code import send_code
+from cloudrun.errors import CloudrunError
+from cloudrun.project.compose import Draft, compose
+from cloudrun.project.git import GitFacts, git_facts
+from cloudrun.project.identity import project_id
+from cloudrun.project.manifest import Manifest, build_manifest, digest
+from cloudrun.project.runscript import render
+from cloudrun.project.settings import Project
+from cloudrun.project.templates import template_text
+from remote_agent import protocol
+
+#: Setting up may install packages for long; the box says something every few seconds meanwhile.
+START_TIMEOUT_S = 2 * 3600.0
+#: How often a launch that met another one half-way begins again.
+TRIES = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says beyond the run itself."""
+
+    host: str
+    data_dir: str | None = None
+    fresh: bool = False
+    allow_large: bool = False
+    install: bool = True
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where progress goes: events of the box, and bytes of code sent of how many."""
+
+    event: Callable[[dict[str, Any]], None]
+    sent: Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a launch would send; `--dry-run` shows it and ends here."""
+
+    spec: protocol.Spec
+    prepared: protocol.Prepared
+    run_sh: str
+    manifest: Manifest | None
+    git: GitFacts
+
+
+def plan(client: AgentClient, project: Project, drafted: Draft, options: Options) -> Plan:
+    """Preflight on the box and the run's script; changes nothing there. Raises CloudrunError where the box is not ready."""
+    identity = project_id(project.folder)
+    request = protocol.PrepareRequest(
+        run=drafted.name, project=project.name, project_id=identity, data_dir=options.data_dir,
+        min_free_bytes=drafted.min_free_bytes, gpus=drafted.settings.gpus, backend=drafted.backend,
+        install=options.install, fresh=options.fresh,
+    )
+    prepared = protocol.decode(protocol.Prepared, client.call("prepare", protocol.encode(request)))
+    facts = git_facts(project.folder)
+    manifest = build_manifest(project.folder, skip=drafted.secret_files) if drafted.sync else None
+    spec = replace(
+        compose(project, identity, drafted, prepared.facts.tree),
+        code_digest=digest(manifest) if manifest else None, git_commit=facts.commit, git_dirty=facts.dirty,
+        host=options.host, cloudrun_version=__version__, launched_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    secret_file = prepared.facts.secret_file if drafted.secrets else None
+    return Plan(spec, prepared, render(spec, prepared.facts, prepared.next_launch, secret_file), manifest, facts)
+
+
+def launch(client: AgentClient, project: Project, drafted: Draft, options: Options, told: Told) -> protocol.Launched:
+    """Brings the run to life and returns when it runs or has failed. Repeating it after a broken connection is safe."""
+    for attempt in range(TRIES):
+        try:
+            return _launch_once(client, project, drafted, options, told)
+        except CloudrunError as error:
+            # Another launch of this name, or a change of the code, came in between: look again and start over.
+            if error.code not in ("launch-again", "code-changed-on-box") or attempt == TRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _launch_once(
+    client: AgentClient, project: Project, drafted: Draft, options: Options, told: Told
+) -> protocol.Launched:
+    planned = plan(client, project, drafted, options)
+    live = planned.prepared.existing is not None and planned.prepared.existing.state in protocol.LIVE_STATES
+    staging = None
+    if planned.manifest is not None and not live:  # nothing is sent beside a live run: the box answers what it is
+        staging = send_code(client, planned.manifest, planned.spec, told.sent, allow_large=options.allow_large)
+    request = protocol.LaunchRequest(
+        spec=planned.spec, run_sh=planned.run_sh, screenrc=template_text("screenrc"), tmux_conf=template_text("tmux.conf"),
+        data_dir=options.data_dir, staging=staging, code_diff=planned.git.diff, secrets=drafted.secrets,
+        fresh=options.fresh, install=options.install, launch=planned.prepared.next_launch,
+    )
+    answer = client.call("launch", protocol.encode(request), told.event, timeout_s=START_TIMEOUT_S)
+    return protocol.decode(protocol.Launched, answer)

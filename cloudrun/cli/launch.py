@@ -1,0 +1,116 @@
+"""`cloudrun launch`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cloudrun.cli.options import HostOption, JsonOption
+from cloudrun.errors import CloudrunError, Exit
+from cloudrun.i18n import _
+
+if TYPE_CHECKING:
+    from cloudrun.app.launch import Options
+    from cloudrun.cli.context import Box, Context
+    from cloudrun.project.compose import Draft
+    from cloudrun.project.settings import Project
+    from remote_agent import protocol
+
+
+def launch(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help=_("Run's name; a good one says task, model and date."), show_default=False)],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help=_("What to run, word by word; else [runs.NAME] in cloudrun.toml, else run.sh."),
+                       show_default=False),
+    ] = None,
+    host: HostOption = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help=_("Go on into `logs -f`."), show_default=False)] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help=_("Begin anew: the old folder is put aside, nothing deleted."), show_default=False)] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_("Show what would be sent and run; change nothing."), show_default=False)] = False,
+    workdir: Annotated[str | None, typer.Option("--workdir", help=_("Folder to run in: inside the project, or absolute on the box."), show_default=False)] = None,
+    no_sync: Annotated[bool, typer.Option("--no-sync", help=_("The code is on the box already (needs --workdir)."), show_default=False)] = False,
+    env_file: Annotated[Path | None, typer.Option("--env-file", help=_("NAME=value lines with secrets; kept 0600 on the box."), show_default=False)] = None,
+    backend: Annotated[str | None, typer.Option("--backend", metavar="screen|tmux|detached|auto", help=_("Session program."), show_default=False)] = None,
+    allow_large: Annotated[bool, typer.Option("--allow-large", help=_("Send more than 200 MB of code."), show_default=False)] = False,
+    no_install: Annotated[bool, typer.Option("--no-install", help=_("Do not install a session program on the box."), show_default=False)] = False,
+    json: JsonOption = False,
+) -> int:
+    """Start a run in a session on the box that no closed lid can hurt."""
+    from cloudrun.app.launch import Options
+    from cloudrun.project.compose import Wanted, draft
+    from cloudrun.project.settings import check_name, says_nothing
+
+    context: Context = ctx.obj
+    check_name(name)
+    if says_nothing(name) and not context.json:
+        context.say(_("{name} will say nothing in a month; a good name is task_model_date, like det_yolo11_1201").format(name=name))
+    project = context.project()
+    chosen = context.host(host)
+    drafted = draft(project, Wanted(name, tuple(command or ()), workdir, env_file, backend, not no_sync), chosen.backend)
+    options = Options(chosen.name, chosen.data_dir, fresh, allow_large, not no_install)
+    with context.open_host(chosen) as box:
+        if dry_run:
+            return _dry_run(context, box, project, drafted, options)
+        launched = _launch(context, box, project, drafted, options)
+        code = _report(context, box, launched)
+    if follow and launched.outcome != "failed-at-once":
+        from cloudrun.cli.logs import follow_run
+
+        return follow_run(context, chosen, name)
+    return code
+
+
+def _launch(context: Context, box: Box, project: Project, drafted: Draft, options: Options) -> protocol.Launched:
+    from cloudrun.app.launch import Told, launch
+    from cloudrun.cli.render.launch import SendingBar, event_words
+
+    with SendingBar(visible=not context.json) as bar:
+        def tell(event: dict[str, Any]) -> None:
+            words = event_words(event)
+            if words and not context.json:
+                context.say(words)
+
+        try:
+            return launch(box.client, project, drafted, options, Told(tell, bar.sent))
+        except CloudrunError as error:
+            if error.code in ("outcome-unknown", "connection-lost"):
+                raise CloudrunError("launch-unknown", run=drafted.name, host=options.host) from error
+            raise
+
+
+def _report(context: Context, box: Box, launched: protocol.Launched) -> int:
+    """Says how it came out. A run that died at once is an error with its code and its last lines."""
+    from cloudrun.cli.render.launch import launched_document, launched_words
+
+    run = launched.run
+    if launched.outcome == "failed-at-once":
+        if not context.json and launched.tail:
+            context.say(launched.tail.rstrip("\n"))
+        raise CloudrunError("run-died", run=run.name, ending=_ending(run), tail=launched.tail or "")
+    if context.json:
+        context.emit_json(launched_document(launched, box.host.name))
+    else:
+        context.out(launched_words(launched, box.host.name))
+    return int(Exit.OK)
+
+
+def _ending(run: protocol.RunInfo) -> str:
+    from cloudrun.cli.render.runs import cause_words
+
+    return cause_words(run) or run.state
+
+
+def _dry_run(context: Context, box: Box, project: Project, drafted: Draft, options: Options) -> int:
+    from cloudrun.app.launch import plan
+    from cloudrun.cli.render.launch import plan_document, plan_words
+
+    planned = plan(box.client, project, drafted, options)
+    if context.json:
+        context.emit_json(plan_document(planned))
+    else:
+        context.out(plan_words(planned))
+    return int(Exit.OK)
