@@ -73,7 +73,7 @@ def marked(run_dir: str) -> Set[int]:
 
 
 def marks() -> Dict[str, Set[int]]:
-    """Processes of every run by the run's folder, from one pass over /proc. Another user's environment cannot be read."""
+    """Processes of every run by the run's folder, from one pass over /proc."""
     prefix = MARK.encode("ascii") + b"="
     found: Dict[str, Set[int]] = {}
     for pid in pids():
@@ -91,7 +91,7 @@ def marks() -> Dict[str, Set[int]]:
 
 
 def _stat(pid: int) -> Optional[List[str]]:
-    """Fields of /proc/<pid>/stat from the state on (index 0 is the state, 1 the parent, 19 the start time)."""
+    """Fields of /proc/<pid>/stat from the state on (0 is the state, 1 the parent, 19 the start time)."""
     try:
         with open("/proc/%d/stat" % pid, "rb") as stream:
             return stream.read().rpartition(b")")[2].decode("ascii").split()

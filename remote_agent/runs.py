@@ -90,7 +90,7 @@ def resolve(data_dir: str, name: Optional[str], project_id: Optional[str]) -> Ru
 
 
 def true_state(run: layout.Run, state: State, look: Look) -> State:
-    """The state as it really is: the file is the supervisor's word, and that may be gone without a last one."""
+    """The state as it really is: the file is the supervisor's word, and it may be gone without a last one."""
     if state.state in ENDED_STATES or _supervised(state, look):
         return state
     ending = read_ending(run, state.attempt)
@@ -120,7 +120,7 @@ def newest_spec(run: layout.Run) -> Optional[Spec]:
 
 
 def read_ending(run: layout.Run, attempt: int) -> Optional[Dict[str, Any]]:
-    """How the attempt's command ended, as the tee recorded it: {"exit_code", "signal", "ended_at"}, or None."""
+    """How the attempt's command ended, as the tee said it: {"exit_code", "signal", "ended_at"}, or None."""
     record = _read_object(run.exit_record(attempt))
     code, signal = record.get("exit_code"), record.get("signal")
     if not isinstance(code, int) and not isinstance(signal, int):

@@ -18,10 +18,17 @@ class Call:
         self.body = body
         self.stream = stream
         self._out = out
+        #: The client no longer listens: there is nobody left to wait for.
+        self.gone = False
 
     def event(self, kind: str, **params: Any) -> None:
-        """An intermediate word: {"id", "event": kind, …}."""
-        self._send(dict(params, event=kind))
+        """An intermediate word: {"id", "event": kind, …}. A client that has left stops no work in hand."""
+        if self.gone:
+            return
+        try:
+            self._send(dict(params, event=kind))
+        except BrokenPipeError:
+            self.gone = True
 
     def result(self, value: Any) -> None:
         self._send({"result": encode(value)})
