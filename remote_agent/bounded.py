@@ -1,0 +1,97 @@
+"""A question to the file system with a deadline: a dead network mount may hold whoever asks, so a child asks.
+
+A thread would not do: one that hangs in the kernel keeps this process, and with it the connection, from ending.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from typing import Any, Callable, List
+
+#: Children that were killed and had not gone yet; a child that hangs in the kernel goes when its mount does.
+_left: List[int] = []
+
+
+def in_child(ask: Callable[[], Any], deadline_s: float) -> Any:
+    """What `ask` returns (a JSON value), asked in a forked child. Raises TimeoutError, and OSError where `ask` did.
+
+    `ask` calls the operating system and nothing else: the process may have other threads, which the child lacks.
+    """
+    _reap()
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _answer(ask, writer)
+    os.close(writer)
+    try:
+        data = _read(reader, deadline_s)
+    finally:
+        os.close(reader)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+        _left.append(pid)
+        _reap()
+    answer = json.loads(data.decode("ascii"))
+    if "errno" in answer:
+        raise OSError(answer["errno"], os.strerror(answer["errno"]), answer["path"])
+    return answer["value"]
+
+
+def _answer(ask: Callable[[], Any], writer: int) -> None:
+    """The child's life. It holds nothing of the parent's open, above all not the connection."""
+    code = 1
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        writer = _keep_only(writer)
+        try:
+            answer = {"value": ask()}
+        except OSError as error:
+            answer = {"errno": error.errno or 5, "path": str(error.filename or "")}
+        data = json.dumps(answer).encode("ascii")
+        while data:
+            data = data[os.write(writer, data):]
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _keep_only(fd: int) -> int:
+    """Closes everything but the three standard descriptors and this one, which becomes the fourth."""
+    if fd != 3:
+        os.dup2(fd, 3)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
+    return 3
+
+
+def _read(reader: int, deadline_s: float) -> bytes:
+    ends = time.monotonic() + deadline_s
+    data = b""
+    while True:
+        ready, _, _ = select.select([reader], [], [], max(0.0, ends - time.monotonic()))
+        if not ready:
+            raise TimeoutError("no answer within %g s" % deadline_s)
+        piece = os.read(reader, 65536)
+        if not piece:
+            break
+        data += piece
+    if not data:
+        raise OSError(5, "the child that asked ended without an answer")
+    return data
+
+
+def _reap() -> None:
+    for pid in list(_left):
+        try:
+            gone = os.waitpid(pid, os.WNOHANG)[0] == pid
+        except OSError:
+            gone = True
+        if gone:
+            _left.remove(pid)
