@@ -1,0 +1,52 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+
+SHELL := /bin/bash
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.10 python3; do \
+  command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help env parts demo test check lint campaign bench clean
+
+help:
+	@echo "make demo      the whole way on a private box on this machine: host add … stop"
+	@echo "make test      the whole suite"
+	@echo "make check     ruff, mypy, import-linter, then the whole suite"
+	@echo "make campaign  the long repetitions (an hour and more)"
+	@echo "make bench     the benchmarks of bench/"
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "cloudrun needs Python 3.10 or newer on this machine; install one and say: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,train]'
+	@touch $(STAMP)
+
+# The real parts that the suite and the demo drive: sshd, screen, tmux.
+parts:
+	@bash tests/parts.sh
+
+demo: env
+	@bash tests/parts.sh || true
+	$(BIN)/python -m tests.demo
+
+test: env parts
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not campaign"
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+campaign: env parts
+	$(BIN)/python -m pytest -m campaign --timeout=7200
+
+bench: env parts
+	@for b in bench/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .demo

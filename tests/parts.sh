@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Brings the real parts where they are missing and may be installed: root on Debian or Ubuntu. Says what is missing else.
+set -u
+missing() {
+  local program package
+  for pair in sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client screen:screen tmux:tmux git:git ps:procps unshare:util-linux; do
+    program=${pair%%:*} package=${pair#*:}
+    PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || echo "$package"
+  done | sort -u
+}
+wanted=$(missing)
+[ -z "$wanted" ] && exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+  echo "installing:" $wanted
+  export DEBIAN_FRONTEND=noninteractive
+  install() { apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 $wanted </dev/null >/dev/null 2>&1; }
+  install || { apt-get update -q </dev/null >/dev/null 2>&1; install; }
+fi
+wanted=$(missing)
+[ -z "$wanted" ] && exit 0
+echo "missing on this machine, and not installable from here:" $wanted >&2
+exit 1
