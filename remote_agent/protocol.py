@@ -58,6 +58,10 @@ class Hello:
     box_id: str
     home: str
     user: str
+    #: The folder the agent runs from: what follows `python -I`, and what stands on the run's PYTHONPATH.
+    agent_dir: str = ""
+    #: True where the home takes no writes and the agent lies under TMPDIR.
+    home_read_only: bool = False
 
 
 # ---------------------------------------------------------------------------------- runs, as files say
@@ -247,6 +251,15 @@ class DataDisk:
     total_inodes: Optional[int]
     #: Code of a warning of the catalogue (for example "data-disk-is-home"), or None.
     warning: Optional[str] = None
+
+
+@dataclass
+class SpaceTaken:
+    """Something that takes space on a disk. Not `complete`: at least so much, the time for counting was over."""
+
+    path: str
+    size_bytes: int
+    complete: bool = True
 
 
 @dataclass
