@@ -1,36 +1,46 @@
-"""What the agent says first, in every mode that speaks with the laptop."""
+"""The agent's first words on an exec, the same for every mode that speaks with the laptop."""
 
 from __future__ import annotations
 
 import os
-import platform
 import pwd
 import sys
-from typing import Any, BinaryIO, Dict
+from typing import BinaryIO, List
 
-from remote_agent import processes
-from remote_agent.layout import Home
-from remote_agent.protocol import VERSION, Hello, encode, hello_line
+from remote_agent import layout, processes, protocol
 
 
-def hello_for(agent: str) -> Dict[str, Any]:
-    """The hello's JSON. `agent`: short hash of the agent's content, as the client named it."""
-    hello: Dict[str, Any] = encode(Hello(
-        version=VERSION, agent=agent, python=sys.executable, python_version=platform.python_version(),
-        box_id=processes.box_id(), home=Home.of_user().home, user=user_name(),
-    ))
-    return hello
+def option(arguments: List[str], name: str, default: str = "") -> str:
+    """The value after `name` among the arguments."""
+    at = arguments.index(name) + 1 if name in arguments else len(arguments)
+    return arguments[at] if at < len(arguments) else default
 
 
-def say_hello(out: BinaryIO, nonce: str, agent: str) -> None:
-    """Writes the first words, found by their nonce wherever the shell's own output puts them."""
-    out.write(hello_line(nonce, hello_for(agent)))
+def agent_dir() -> str:
+    """The folder (or the zip) this agent runs from: what stands on PYTHONPATH and after `python -I`."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def say(arguments: List[str], out: BinaryIO) -> None:
+    """Writes the hello for `… --nonce N --agent SHA12`."""
+    home = layout.Home.of_user()
+    words = protocol.Hello(
+        version=protocol.VERSION,
+        agent=option(arguments, "--agent"),
+        python=sys.executable,
+        python_version="%d.%d.%d" % sys.version_info[:3],
+        box_id=processes.box_id(),
+        home=home.home,
+        user=_user(),
+        agent_dir=agent_dir(),
+        home_read_only=not os.access(home.home, os.W_OK),
+    )
+    out.write(protocol.hello_line(option(arguments, "--nonce"), protocol.encode(words)))
     out.flush()
 
 
-def user_name() -> str:
-    """The account's name; its number where the container's passwd does not know it."""
+def _user() -> str:
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # containers run under ids that no passwd names
+        return str(os.geteuid())
