@@ -71,11 +71,15 @@ class Context:
 
     def confirm(self, question: str) -> bool:
         """Asks on the terminal; no is the default. Raises CloudrunError where there is nobody to ask."""
+        return self.ask(f"{question} [y/N]").strip().lower() in ("y", "yes", "是")
+
+    def ask(self, question: str) -> str:
+        """One line of answer. Raises CloudrunError where there is nobody to ask."""
         if not sys.stdin.isatty():
             raise CloudrunError("nobody-to-ask", question=question)
-        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.write(f"{question} ")
         sys.stderr.flush()
-        return sys.stdin.readline().strip().lower() in ("y", "yes", "是")
+        return sys.stdin.readline()
 
     def _console(self, *, stderr: bool) -> Console:
         from rich.console import Console

@@ -7,6 +7,10 @@ from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
 ENTRIES: dict[str, Entry] = {
+    "attach-unsupported": Entry(
+        Exit.USAGE, N_("attach does not work on Windows yet"), N_("cloudrun logs -f {run}   (or run cloudrun inside WSL)"),
+    ),
+    "attach-declined": Entry(Exit.REFUSED, N_("{run} was left to whoever is attached"), N_("cloudrun attach {run} --shared   (or --take)")),
     "run-died": Entry(
         Exit.RUN_FAILED,
         N_("{run} started and died at once: {ending}"),
