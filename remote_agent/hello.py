@@ -1,46 +1,42 @@
-"""The agent's first words on an exec, the same for every mode that speaks with the laptop."""
+"""What the agent says first, in every mode that speaks with the laptop."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import sys
-from typing import BinaryIO, List
+from typing import Any, BinaryIO, Dict
 
-from remote_agent import layout, processes, protocol
-
-
-def option(arguments: List[str], name: str, default: str = "") -> str:
-    """The value after `name` among the arguments."""
-    at = arguments.index(name) + 1 if name in arguments else len(arguments)
-    return arguments[at] if at < len(arguments) else default
+from remote_agent import processes
+from remote_agent.layout import Home
+from remote_agent.protocol import VERSION, Hello, encode, hello_line
 
 
-def agent_dir() -> str:
-    """The folder (or the zip) this agent runs from: what stands on PYTHONPATH and after `python -I`."""
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+def hello_for(agent: str) -> Dict[str, Any]:
+    """The hello's JSON. `agent`: short hash of the agent's content, as the client named it."""
+    home = Home.of_user().home
+    hello: Dict[str, Any] = encode(Hello(
+        version=VERSION, agent=agent, python=sys.executable, python_version="%d.%d.%d" % sys.version_info[:3],
+        box_id=processes.box_id(), home=home, user=user_name(), agent_dir=agent_dir(),
+        home_read_only=not os.access(home, os.W_OK),
+    ))
+    return hello
 
 
-def say(arguments: List[str], out: BinaryIO) -> None:
-    """Writes the hello for `… --nonce N --agent SHA12`."""
-    home = layout.Home.of_user()
-    words = protocol.Hello(
-        version=protocol.VERSION,
-        agent=option(arguments, "--agent"),
-        python=sys.executable,
-        python_version="%d.%d.%d" % sys.version_info[:3],
-        box_id=processes.box_id(),
-        home=home.home,
-        user=_user(),
-        agent_dir=agent_dir(),
-        home_read_only=not os.access(home.home, os.W_OK),
-    )
-    out.write(protocol.hello_line(option(arguments, "--nonce"), protocol.encode(words)))
+def say_hello(out: BinaryIO, nonce: str, agent: str) -> None:
+    """Writes the first words, found by their nonce wherever the shell's own output puts them."""
+    out.write(hello_line(nonce, hello_for(agent)))
     out.flush()
 
 
-def _user() -> str:
+def agent_dir() -> str:
+    """The folder this agent runs from: what stands on a run's PYTHONPATH and after `python -I`."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def user_name() -> str:
+    """The account's name; its number where the container's passwd does not know it."""
     try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # containers run under ids that no passwd names
-        return str(os.geteuid())
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
