@@ -39,6 +39,7 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vermin --quiet --no-tips --target=3.8- --eval-annotations --violations remote_agent
 
 check: lint test
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloudrun.cli import terminal
-from cloudrun.cli.options import HostOption, RunArgument
+from cloudrun.cli.options import HostOption, RunArgument, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
@@ -28,8 +28,8 @@ _LOST = ("connection-lost", "outcome-unknown", "unreachable")
 def attach(
     ctx: typer.Context,
     run: RunArgument = None,
-    take: Annotated[bool, typer.Option("--take", help=_("Send away whoever is attached elsewhere."), show_default=False)] = False,
-    shared: Annotated[bool, typer.Option("--shared", help=_("Share the session with whoever is attached."), show_default=False)] = False,
+    take: Annotated[bool, flag("--take", help=_("Send away whoever is attached elsewhere."))] = False,
+    shared: Annotated[bool, flag("--shared", help=_("Share the session with whoever is attached."))] = False,
     host: HostOption = None,
 ) -> int:
     """Go into the run's session. Ctrl-C reaches the training; leaving (shown on the way in) does not touch it."""
@@ -91,8 +91,8 @@ class Session:
                 context.say(_("run: {run}").format(run=self._target.run))
             if self._target.clients and self._mode == "plain":
                 self._mode = self._ask(self._target)
-            context.say(_("attaching to {run}; leave with {leave} (the run goes on); Enter ~ . leaves when the box is silent").format(
-                run=self._target.run, leave=self._target.leave))
+            words = _("attaching to {run}; leave with {leave} (the run goes on); Enter ~ . leaves when the box is silent")
+            context.say(words.format(run=self._target.run, leave=self._target.leave))
             return transport, open_session(transport, client, self._target, self._mode, self._screen())
         except BaseException:
             transport.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloudrun.cli.options import HostOption, JsonOption
+from cloudrun.cli.options import HostOption, JsonOption, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
@@ -21,22 +21,32 @@ if TYPE_CHECKING:
 
 def launch(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help=_("Run's name; a good one says task, model and date."), show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=_("Run's name; a good one says task, model and date."), show_default=False)
+    ],
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help=_("What to run, word by word; else [runs.NAME] in cloudrun.toml, else run.sh."),
-                       show_default=False),
+        typer.Argument(
+            metavar="[-- COMMAND...]", show_default=False,
+            help=_("What to run, word by word; else [runs.NAME] in cloudrun.toml, else run.sh."),
+        ),
     ] = None,
     host: HostOption = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help=_("Go on into `logs -f`."), show_default=False)] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help=_("Begin anew: the old folder is put aside, nothing deleted."), show_default=False)] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help=_("Show what would be sent and run; change nothing."), show_default=False)] = False,
-    workdir: Annotated[str | None, typer.Option("--workdir", help=_("Folder to run in: inside the project, or absolute on the box."), show_default=False)] = None,
-    no_sync: Annotated[bool, typer.Option("--no-sync", help=_("The code is on the box already (needs --workdir)."), show_default=False)] = False,
-    env_file: Annotated[Path | None, typer.Option("--env-file", help=_("NAME=value lines with secrets; kept 0600 on the box."), show_default=False)] = None,
-    backend: Annotated[str | None, typer.Option("--backend", metavar="screen|tmux|detached|auto", help=_("Session program."), show_default=False)] = None,
-    allow_large: Annotated[bool, typer.Option("--allow-large", help=_("Send more than 200 MB of code."), show_default=False)] = False,
-    no_install: Annotated[bool, typer.Option("--no-install", help=_("Do not install a session program on the box."), show_default=False)] = False,
+    follow: Annotated[bool, flag("--follow", "-f", help=_("Go on into `logs -f`."))] = False,
+    fresh: Annotated[bool, flag("--fresh", help=_("Begin anew: the old folder is put aside, nothing deleted."))] = False,
+    dry_run: Annotated[bool, flag("--dry-run", help=_("Show what would be sent and run; change nothing."))] = False,
+    workdir: Annotated[
+        str | None, flag("--workdir", metavar="FOLDER", help=_("Where to run: inside the project, or absolute on the box."))
+    ] = None,
+    no_sync: Annotated[bool, flag("--no-sync", help=_("The code is on the box already (needs --workdir)."))] = False,
+    env_file: Annotated[
+        Path | None, flag("--env-file", metavar="FILE", help=_("NAME=value lines with secrets; kept 0600 on the box."))
+    ] = None,
+    backend: Annotated[
+        str | None, flag("--backend", metavar="NAME", help=_("Session program: screen, tmux, detached or auto."))
+    ] = None,
+    allow_large: Annotated[bool, flag("--allow-large", help=_("Send more than 200 MB of code."))] = False,
+    no_install: Annotated[bool, flag("--no-install", help=_("Install no session program on the box."))] = False,
     json: JsonOption = False,
 ) -> int:
     """Start a run in a session on the box that no closed lid can hurt."""
@@ -47,7 +57,8 @@ def launch(
     context: Context = ctx.obj
     check_name(name)
     if says_nothing(name) and not context.json:
-        context.say(_("{name} will say nothing in a month; a good name is task_model_date, like det_yolo11_1201").format(name=name))
+        words = _("{name} will say nothing in a month; a good name is task_model_date, like det_yolo11_1201")
+        context.say(words.format(name=name))
     project = context.project()
     chosen = context.host(host)
     drafted = draft(project, Wanted(name, tuple(command or ()), workdir, env_file, backend, not no_sync), chosen.backend)

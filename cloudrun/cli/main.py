@@ -17,7 +17,7 @@ from cloudrun.i18n import _
 app = typer.Typer(
     name="cloudrun",
     help=_("Launch a training on a rented GPU box, close the lid, and find it running."),
-    epilog=_("First: cloudrun host add box \"ssh -p 23456 root@connect.example.com\"; then: cloudrun launch NAME -- python train.py"),
+    epilog=_('First: cloudrun host add box "ssh -p 23456 root@gpu.example.com"; then: cloudrun launch NAME -- python train.py'),
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

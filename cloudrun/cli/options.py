@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,17 +15,23 @@ def _json_chosen(ctx: typer.Context, value: bool) -> bool:
     return value
 
 
+def flag(*names: str, **settings: Any) -> Any:
+    """An option whose default says nothing worth showing."""
+    return typer.Option(*names, show_default=False, **settings)
+
+
 HostOption = Annotated[
     str | None,
-    typer.Option("--host", "-H", metavar="NAME", help=_("Host to use (else CLOUDRUN_HOST, cloudrun.toml, `host use`, the only one)."),
-                 show_default=False),
+    flag("--host", "-H", metavar="NAME", help=_("Host to use (else CLOUDRUN_HOST, cloudrun.toml, `host use`, the only one).")),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", callback=_json_chosen, help=_("One JSON document on stdout, nothing else."), show_default=False),
+    bool, flag("--json", callback=_json_chosen, help=_("One JSON document on stdout, nothing else.")),
 ]
 RunArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[RUN]", help=_("Run's name; left out: this project's newest live run, else its newest."), show_default=False),
+    typer.Argument(
+        metavar="[RUN]", help=_("Run's name; left out: this project's newest live run, else its newest."), show_default=False
+    ),
 ]
 NamedRunArgument = Annotated[str, typer.Argument(metavar="RUN", help=_("Run's name, exactly."), show_default=False)]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help=_("Do not ask."), show_default=False)]
+YesOption = Annotated[bool, flag("--yes", "-y", help=_("Do not ask."))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloudrun.cli.options import HostOption, JsonOption
+from cloudrun.cli.options import HostOption, JsonOption, flag
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 
@@ -24,9 +24,9 @@ ALL_HOSTS_TIMEOUT_S = 8.0
 def ps(
     ctx: typer.Context,
     host: HostOption = None,
-    all_hosts: Annotated[bool, typer.Option("--all-hosts", "-a", help=_("All hosts, side by side."), show_default=False)] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help=_("Again every 2 s, until Ctrl-C."), show_default=False)] = False,
-    archived: Annotated[bool, typer.Option("--archived", help=_("Also runs that --fresh put aside."), show_default=False)] = False,
+    all_hosts: Annotated[bool, flag("--all-hosts", "-a", help=_("All hosts, side by side."))] = False,
+    watch: Annotated[bool, flag("--watch", "-w", help=_("Again every 2 s, until Ctrl-C."))] = False,
+    archived: Annotated[bool, flag("--archived", help=_("Also runs that --fresh put aside."))] = False,
     json: JsonOption = False,
 ) -> int:
     """List runs: state, cause, age, attempt, progress, GPU, session."""
@@ -43,7 +43,7 @@ def ps(
 
 
 def _ask_all(context: Context, archived: bool) -> list[HostRuns]:
-    from cloudrun.app.runs import HostRuns, list_runs, side_by_side
+    from cloudrun.app.runs import list_runs, side_by_side
     from cloudrun.config.hosts import load_hosts
 
     hosts = {host.name: host for host in load_hosts()}

@@ -45,7 +45,8 @@ def main() -> None:
             optimizer.step()
             total += loss.item() * len(x)
             print(f"\repoch {epoch + 1:3d}  {min(start + arguments.batch, len(data)):3d}/{len(data)}", end="", flush=True)
-        print(f"\repoch {epoch + 1:3d}  loss {total / len(data):.4f}  {len(data) / (time.monotonic() - began):.1f} images/s", flush=True)
+        speed = len(data) / (time.monotonic() - began)
+        print(f"\repoch {epoch + 1:3d}  loss {total / len(data):.4f}  {speed:.1f} images/s", flush=True)
 
 
 if __name__ == "__main__":
