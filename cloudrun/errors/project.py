@@ -46,4 +46,34 @@ ENTRIES: dict[str, Entry] = {
         N_("run name {name!r}: character {position} is {character!r}; allowed are letters, digits, '_' and '-', a letter or digit first"),
         N_("cloudrun launch {suggestion}"),
     ),
+    "code-unreadable": Entry(
+        Exit.CONFIG,
+        N_("{path} cannot be read, so the project cannot be sent: {reason}"),
+        N_("Give yourself the right to read it (chmod u+r), or leave it at home: add it to .cloudrunignore"),
+    ),
+    "code-too-many-files": Entry(
+        Exit.CONFIG,
+        N_("{folder} holds {files} files to send, more than {limit}; most of them lie in {largest}"),
+        N_("Leave what the run does not need at home: echo '{largest}/' >> .cloudrunignore"),
+    ),
+    "project-is-home": Entry(
+        Exit.CONFIG,
+        N_("{folder} is no project: all of it would be sent to the box"),
+        N_("Go into the project's folder first: cd PROJECT && cloudrun launch …"),
+    ),
+    "project-not-writable": Entry(
+        Exit.CONFIG,
+        N_("the project's id cannot be kept in {path}: {reason}"),
+        N_("Make the folder writable: chmod u+w {folder}"),
+    ),
+    "code-too-large": Entry(
+        Exit.REFUSED,
+        N_("{size} of code would be sent, more than {limit}. The largest files:\n{largest}"),
+        N_("Leave data and weights at home (echo 'FOLDER/' >> .cloudrunignore), or send all of it: --allow-large"),
+    ),
+    "code-changing": Entry(
+        Exit.REFUSED,
+        N_("{path} was written to while it was being sent"),
+        N_("Repeat the launch when nothing writes there any more, or leave it at home: add it to .cloudrunignore"),
+    ),
 }
