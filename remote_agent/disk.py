@@ -70,7 +70,7 @@ def _known(mounted: List[mounts.Mount]) -> Optional[DataDisk]:
         if here is not None and here.exists and here.is_folder and here.writable:
             usable.append(_found(path, "known", here, mounted))
     own = [disk for disk in usable if disk.warning is None]
-    return (own or usable or [None])[0]
+    return next(iter(own or usable), None)
 
 
 def _largest_mounted(mounted: List[mounts.Mount]) -> Optional[DataDisk]:

@@ -38,10 +38,10 @@ class Finished:
 
 
 def run(argv: Sequence[str], deadline_s: float, env: Optional[Dict[str, str]] = None,
-        tick: Optional[Callable[[], None]] = None, keep_bytes: int = 1 << 20) -> Finished:
+        tick: Optional[Callable[[bytes], None]] = None, keep_bytes: int = 1 << 20) -> Finished:
     """Runs a program with stdin closed and gives its end, or, at the deadline, what it had said until then.
 
-    `tick` is called several times a second while it runs. Raises OSError where it cannot be started.
+    `tick` is called several times a second while it runs, with the last of what it said. Raises OSError where it cannot be started.
     """
     ends = time.monotonic() + deadline_s
     process = _start(argv, env, ends)
@@ -93,7 +93,7 @@ def _start(argv: Sequence[str], env: Optional[Dict[str, str]], ends: float) -> O
 
 
 def _drain(process: "subprocess.Popen[bytes]", kept: Dict[str, bytearray], keep_bytes: int, ends: float,
-           tick: Optional[Callable[[], None]]) -> None:
+           tick: Optional[Callable[[bytes], None]]) -> None:
     """Reads both outputs until they end. A child of the program's that keeps them open does not keep us."""
     with selectors.DefaultSelector() as selector:
         for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
@@ -105,7 +105,7 @@ def _drain(process: "subprocess.Popen[bytes]", kept: Dict[str, bytearray], keep_
                 return
             ready = selector.select(min(left, _STEP_S))
             if tick is not None:
-                tick()
+                tick(bytes(kept["stdout"][-1024:] + b"\n" + kept["stderr"][-1024:]))
             if not ready and process.poll() is not None:
                 return
             for key, _ in ready:
