@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Optional, Set
+import re
+import signal
+from typing import Callable, Dict, List, Optional, Set
 
 from remote_agent.protocol import ProcessRef
 
@@ -87,6 +89,48 @@ def marks() -> Dict[str, Set[int]]:
                 if pair.startswith(prefix):
                     run_dir = pair[len(prefix):].decode("utf-8", "surrogateescape")
                     found.setdefault(run_dir, set()).add(pid)
+    return found
+
+
+def send(process: ProcessRef, number: int) -> bool:
+    """A signal to this very process; False when it is gone. With a pidfd no later process of that pid can get it."""
+    fd = _pidfd(process.pid)
+    try:
+        if not alive(process):
+            return False
+        sending = getattr(signal, "pidfd_send_signal", None)  # Python 3.9
+        if fd is None or sending is None:
+            os.kill(process.pid, number)
+        else:
+            sending(fd, number)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _pidfd(pid: int) -> Optional[int]:
+    """None where this Python or this kernel has none, and for a process that is gone."""
+    opening: Optional[Callable[[int], int]] = getattr(os, "pidfd_open", None)
+    try:
+        return opening(pid) if opening is not None else None
+    except OSError:
+        return None
+
+
+def mentioning(path: str) -> Set[int]:
+    """Processes, ourselves excepted, whose command line names this path or one beneath it."""
+    named = re.compile(re.escape(os.fsencode(path)) + rb"(?![A-Za-z0-9_-])")
+    found = set()
+    for pid in pids():
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as stream:
+                if pid != os.getpid() and named.search(stream.read()):
+                    found.add(pid)
+        except OSError:
+            continue
     return found
 
 

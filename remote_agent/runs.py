@@ -24,7 +24,7 @@ from remote_agent.protocol import (
 )
 
 LOST = "lost"
-#: How long a launch's "pending" is believed before its supervisor has said a word.
+#: How long a launch's "pending" is believed without any sign of its session.
 START_WINDOW_S = 30.0
 _MAX_HEARTBEAT_BYTES = 64 * 1024
 
@@ -99,15 +99,9 @@ def true_state(run: layout.Run, state: State, look: Look) -> State:
     if state.box_id != look.box_id:
         return _lost(state, "box-restarted")
     if state.supervisor is None:
-        return state if is_starting(state) else _lost(state, "never-started")
+        return state if _is_starting(run, state) else _lost(state, "never-started")
     outlived = processes.alive(state.command) or look.marked(run.path)
     return _lost(state, "supervisor-killed" if outlived else "session-killed")
-
-
-def is_starting(state: State) -> bool:
-    """Whether a supervisor that has not said a word yet may still come."""
-    age = clock.age_s(state.launched_at)
-    return age is not None and age < START_WINDOW_S
 
 
 def newest_spec(run: layout.Run) -> Optional[Spec]:
@@ -169,8 +163,14 @@ def _ended(run: layout.Run, state: State, ending: Dict[str, Any]) -> State:
     elif code == 0:
         word, cause = "succeeded", None
     else:
-        word, cause = "failed", "signal" if signal is not None else "exception"
+        word, cause = "failed", "signal" if signal is not None else None
     return replace(state, state=word, cause=cause, exit_code=code, signal=signal, ended_at=ending["ended_at"])
+
+
+def _is_starting(run: layout.Run, state: State) -> bool:
+    """Whether a supervisor that has not said a word yet may still come: it is early, or somebody is at work on it."""
+    age = clock.age_s(state.launched_at)
+    return (age is not None and age < START_WINDOW_S) or bool(processes.mentioning(run.path))
 
 
 def _lost(state: State, cause: str) -> State:

@@ -1,0 +1,142 @@
+"""`launch`: everything between the code that has come and a command that really runs.
+
+Whatever point this process dies at, the run's folder says enough for the next launch to go on from there: files appear
+whole, `pending` is written before the session is asked for, and a `pending` that nobody works for is never believed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import List, Optional
+
+from remote_agent import clock, layout, processes, runs
+from remote_agent.protocol import LIVE_STATES, AgentError, Attempt, Launched, LaunchRequest, RunInfo, Spec, State
+from remote_agent.rpc import launch_files
+from remote_agent.rpc.exclusive import exclusive
+from remote_agent.rpc.launch_session import Asked, end_leftover, pick_backend, start_session
+from remote_agent.rpc.launch_wait import await_start
+from remote_agent.rpc.prepare import next_attempt, next_launch, refuse_foreign
+from remote_agent.rpc.request import check_name, data_dir_of, request_of
+from remote_agent.rpc.server import Call
+
+_POLL_S = 0.05
+
+
+@dataclass
+class _Start:
+    """A launch under way. `existing`: the run of that name that has ended, or None."""
+
+    call: Call
+    request: LaunchRequest
+    data: layout.Data
+    run: layout.Run
+    existing: Optional[RunInfo]
+
+
+def launch(call: Call) -> Launched:
+    """LaunchRequest -> Launched, when the command runs or has failed. Two at the same moment make one run."""
+    request = request_of(LaunchRequest, call.body)
+    check_name(request.spec.run)
+    launch_files.secrets_text(request.secrets)  # refused before anything is touched
+    data = layout.Data(data_dir_of(request.data_dir))
+    run = data.run(request.spec.run)
+    archived_to = None
+    with exclusive(data, run.name, call):
+        existing = _settled(run)
+        live = _same_live(run, existing, request)
+        if not live:
+            archived_to = _start(_Start(call, request, data, run, existing))
+    launched = await_start(call, run)
+    if live and launched.outcome == "started":
+        launched.outcome = "already-running"
+    launched.archived_to = archived_to
+    return launched
+
+
+# -------------------------------------------------------------------------------------- what stands there
+
+
+def _settled(run: layout.Run) -> Optional[RunInfo]:
+    """The run as it stands, after a launch that broke half-way has either come to life or surely will not."""
+    deadline = time.monotonic() + runs.START_WINDOW_S
+    while True:
+        state = layout.read_record(State, run.state)
+        if state is None or state.state != "pending" or state.supervisor is not None:
+            return runs.info(run)
+        if not processes.mentioning(run.path) or time.monotonic() > deadline:
+            break
+        time.sleep(_POLL_S)
+    shown = runs.info(run)
+    if shown is not None and shown.state == "pending":
+        shown.state, shown.cause = runs.LOST, "never-started"
+    return shown
+
+
+def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequest) -> bool:
+    """Whether this very work is running already. Raises AgentError where something else stands in the way."""
+    spec = request.spec
+    if existing is not None and (existing.project_id or not request.fresh):
+        refuse_foreign(existing, spec.project_id)
+    if existing is None or existing.state not in LIVE_STATES:
+        if existing is not None and existing.cause == "supervisor-killed":
+            raise AgentError("run-half-alive", run=run.name)
+        return False
+    there = layout.read_record(Spec, run.launch(existing.launch).spec)
+    same = there is not None and spec.same_work(there)
+    if same and not request.fresh and launch_files.same_secrets(run.name, existing.launch, request.secrets):
+        return True
+    raise AgentError("run-live", run=run.name, state=existing.state, attempt=existing.attempt, age_s=existing.age_s,
+                     fresh=request.fresh)
+
+
+# ------------------------------------------------------------------------------------------------ starting
+
+
+def _start(start: _Start) -> Optional[str]:
+    """Brings code, folder and session into being; gives where --fresh put the old folder."""
+    request, run, fresh = start.request, start.run, start.request.fresh or start.existing is None
+    number = 1 if fresh else next_launch(run)
+    if request.launch not in (None, number) or (request.staging is None and request.spec.code_digest is not None):
+        raise AgentError("launch-again", run=run.name)  # prepared for what is no longer there
+    backend = pick_backend(start.call, request)
+    if start.existing is not None:
+        end_leftover(run, start.existing)
+    _apply_code(start)
+    archived_to = None
+    if fresh and start.existing is not None:
+        archived_to = launch_files.put_aside(start.data, run)
+        launch_files.forget_secrets(run.name)
+    state = _first_state(start, number, backend, fresh)
+    launch_files.write_run(run, request, number, state)
+    try:
+        _place_links(start)
+        start_session(Asked(run, request.spec, number, backend))
+    except (AgentError, OSError):
+        launch_files.write_failure(run, state, "never-started")
+        raise
+    return archived_to
+
+
+def _first_state(start: _Start, number: int, backend: str, fresh: bool) -> State:
+    """`pending`: what is known before the supervisor's first word."""
+    earlier: List[Attempt] = []
+    attempt = 1
+    if not fresh:
+        before = layout.read_record(State, start.run.state)
+        earlier = before.attempts if before else []
+        attempt = next_attempt(start.run, start.existing)
+    return State(state="pending", launch=number, attempt=attempt, backend=backend, session=start.run.name,
+                 box_id=processes.box_id(), launched_at=clock.now_utc(), attempts=earlier)
+
+
+def _apply_code(start: _Start) -> None:
+    from remote_agent import code
+    if start.request.staging is not None:
+        spec = start.request.spec
+        code.apply(spec.project, spec.project_id, spec.run, start.request.staging)
+
+
+def _place_links(start: _Start) -> None:
+    from remote_agent import code
+    code.place_links(start.request.spec, start.run)

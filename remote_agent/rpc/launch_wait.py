@@ -1,0 +1,69 @@
+"""After the start: until the command really runs, or has really failed. The run needs none of this to go on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+
+from remote_agent import layout, processes, runs
+from remote_agent.protocol import LIVE_STATES, AgentError, Launched, RunInfo, State
+from remote_agent.rpc.server import Call
+
+#: A command that lives this long is said to run.
+ALIVE_S = 1.0
+#: How long the session and the supervisor may take to say their first word.
+FIRST_WORD_S = 60.0
+#: How long a set-up is waited for; it goes on without us.
+SETUP_S = 1800.0
+SAY_EVERY_S = 3.0
+_POLL_S = 0.03
+
+
+@dataclass
+class _Watch:
+    """What has been seen so far, on the monotonic clock."""
+
+    begun: float = field(default_factory=time.monotonic)
+    alive_since: Optional[float] = None
+    said: float = 0.0
+
+
+def await_start(call: Call, run: layout.Run) -> Launched:
+    """Returns with "started" or "failed-at-once". Raises AgentError("launch-silent") when nobody says a first word."""
+    watch = _Watch()
+    while True:
+        shown = runs.info(run)
+        if shown is None:
+            raise AgentError("no-such-run", run=run.name, near="")
+        if shown.state not in LIVE_STATES:
+            return _ended(run, shown)
+        if _runs(run, shown, watch) or call.gone:
+            return Launched("started", shown)
+        now = time.monotonic()
+        if shown.phase == "setup" and shown.state != "pending":
+            if now - watch.begun > SETUP_S:
+                return Launched("started", shown)
+            if now - watch.said > SAY_EVERY_S:
+                call.event("setup", run=run.name, log=shown.log, waited_s=round(now - watch.begun))
+                watch.said = now
+        elif shown.state == "pending" and now - watch.begun > FIRST_WORD_S:
+            raise AgentError("launch-silent", run=run.name, waited_s=round(now - watch.begun))
+        time.sleep(_POLL_S)
+
+
+def _runs(run: layout.Run, shown: RunInfo, watch: _Watch) -> bool:
+    """Whether the command has been alive long enough in one go."""
+    state = layout.read_record(State, run.state)
+    if shown.phase != "command" or state is None or not processes.alive(state.command):
+        watch.alive_since = None
+        return False
+    if watch.alive_since is None:
+        watch.alive_since = time.monotonic()
+    return time.monotonic() - watch.alive_since >= ALIVE_S
+
+
+def _ended(run: layout.Run, shown: RunInfo) -> Launched:
+    if shown.state == "succeeded":
+        return Launched("started", shown)
+    return Launched("failed-at-once", shown, tail=runs.log_tail(run, shown.attempt))
