@@ -66,7 +66,7 @@ def plan(client: AgentClient, project: Project, drafted: Draft, options: Options
     )
     prepared = protocol.decode(protocol.Prepared, client.call("prepare", protocol.encode(request)))
     facts = git_facts(project.folder)
-    manifest = build_manifest(project.folder, skip=drafted.secret_files) if drafted.sync else None
+    manifest = _manifest(project, drafted) if drafted.sync else None
     spec = replace(
         compose(project, identity, drafted, prepared.facts.tree),
         code_digest=digest(manifest) if manifest else None, git_commit=facts.commit, git_dirty=facts.dirty,
@@ -74,6 +74,12 @@ def plan(client: AgentClient, project: Project, drafted: Draft, options: Options
     )
     secret_file = prepared.facts.secret_file if drafted.secrets else None
     return Plan(spec, prepared, render(spec, prepared.facts, prepared.next_launch, secret_file), manifest, facts)
+
+
+def _manifest(project: Project, drafted: Draft) -> Manifest:
+    """What travels: never a file of secrets, nor what will be a link to the data disk there."""
+    links = [*drafted.settings.links, *(drafted.settings.outputs or [])]
+    return build_manifest(project.folder, skip=drafted.secret_files, without=links)
 
 
 def launch(client: AgentClient, project: Project, drafted: Draft, options: Options, told: Told) -> protocol.Launched:

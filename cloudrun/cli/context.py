@@ -100,6 +100,15 @@ class Context:
 
         return find_project(Path.cwd())
 
+    def project_id(self) -> str | None:
+        """The id of the working folder's project; None where it cannot be told, and then runs of all projects are meant."""
+        from cloudrun.project.identity import project_id
+
+        try:
+            return project_id(self.project().folder)
+        except CloudrunError:
+            return None
+
     def host(self, name: str | None) -> Host:
         """The host that is meant (see `cloudrun.config.selection`)."""
         from cloudrun.config.selection import select
