@@ -16,7 +16,7 @@ DEADLINE_S = 5.0
 
 @dataclass
 class Room:
-    """What the file system says of a place, links followed, of its nearest ancestor that exists. Inodes None: not counted there."""
+    """What the file system says of the nearest ancestor that exists, links followed. Inodes None: not counted there."""
 
     real: str
     is_folder: bool

@@ -142,7 +142,7 @@ def _card(cells: List[str], columns: Tuple[str, ...]) -> Optional[Gpu]:
     surplus = len(cells) - len(columns)
     if surplus > 0 and "name" in columns:  # the name is the only cell that may hold a comma
         at = columns.index("name")
-        cells = cells[:at] + [", ".join(cells[at:at + surplus + 1])] + cells[at + surplus + 1:]
+        cells = [*cells[:at], ", ".join(cells[at:at + surplus + 1]), *cells[at + surplus + 1:]]
     by_name = dict(zip(columns, cells))
     index = _number(by_name.get("index", ""), {"": 1})
     if index is None and not by_name.get("index", "").startswith("["):

@@ -18,7 +18,9 @@ PSEUDO = frozenset((
     "overlay", "aufs", "squashfs", "iso9660", "rootfs", "none", "fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse",
 ))
 #: Folders of the system's own; a disk mounted there is not for runs.
-SYSTEM = ("/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/efi", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/var/lib/docker")
+SYSTEM = (
+    "/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/efi", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/var/lib/docker",
+)
 
 
 @dataclass(frozen=True)

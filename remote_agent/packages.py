@@ -64,7 +64,9 @@ class _Job:
     def told(self) -> Dict[str, Any]:
         """Parameters of an error: what was tried, and the last lines of what came back."""
         lines = [line.strip() for line in re.split(r"[\r\n]+", self.output) if line.strip()]
-        return {"program": self.program, "manager": self.manager, "tried": "; ".join(self.tried), "output": " / ".join(lines[-3:])}
+        return {
+            "program": self.program, "manager": self.manager, "tried": "; ".join(self.tried), "output": " / ".join(lines[-3:]),
+        }
 
 
 def install(program: str, say: Say, deadline_s: float = 300.0, means: Optional[Means] = None) -> str:

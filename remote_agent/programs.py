@@ -41,7 +41,7 @@ def run(argv: Sequence[str], deadline_s: float, env: Optional[Dict[str, str]] = 
         tick: Optional[Callable[[bytes], None]] = None, keep_bytes: int = 1 << 20) -> Finished:
     """Runs a program with stdin closed and gives its end, or, at the deadline, what it had said until then.
 
-    `tick` is called several times a second while it runs, with the last of what it said. Raises OSError where it cannot be started.
+    `tick` is called several times a second while it runs, with the last of what it said. Raises OSError where it cannot start.
     """
     ends = time.monotonic() + deadline_s
     process = _start(argv, env, ends)

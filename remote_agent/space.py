@@ -44,12 +44,15 @@ def _walk(path: str, deadline_s: float, count: int) -> List[Dict[str, Any]]:
             if time.monotonic() >= ends:
                 break
     by_size = sorted(totals, key=lambda entry: (-totals[entry], entry))[:count]
-    return [{"path": os.fsencode(entry).decode("utf-8", "replace"), "size_bytes": totals[entry], "complete": entry not in open_walks}
-            for entry in by_size if totals[entry]]
+    return [_row(entry, totals[entry], entry not in open_walks) for entry in by_size if totals[entry]]
+
+
+def _row(entry: str, size_bytes: int, complete: bool) -> Dict[str, Any]:
+    return {"path": os.fsencode(entry).decode("utf-8", "replace"), "size_bytes": size_bytes, "complete": complete}
 
 
 def _entries(path: str) -> List[str]:
-    """What is counted apart: entries of the folder, and in place of our own folder the runs in it, which can be removed singly."""
+    """What is counted apart: entries of the folder, and in place of our folder the runs in it, which can be removed singly."""
     data, found = layout.Data(path), []
     for entry in _names(path):
         found.extend(_entries_of_ours(data) if entry == data.root else [entry])
