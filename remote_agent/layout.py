@@ -115,12 +115,7 @@ class Run:
 
     def log_parts(self, attempt: int) -> List[Part]:
         """The parts there are, by offset. Between two there may be a gap: rotation keeps the first and the newest."""
-        parts = []
-        for name in _listdir(self.logs):
-            match = _LOG.match(name)
-            if match and int(match.group(1)) == attempt:
-                parts.append(Part(int(match.group(2) or 0), os.path.join(self.logs, name)))
-        return sorted(parts, key=lambda part: part.offset)
+        return log_parts(self.log(attempt))
 
     def logged_attempts(self) -> List[int]:
         """Attempts that have a log, ascending."""
@@ -129,6 +124,15 @@ class Run:
     def exit_record(self, attempt: int) -> str:
         """Written by the tee when the command ended: {"exit_code", "signal", "ended_at"}; survives the supervisor."""
         return os.path.join(self.logs, "attempt-%03d.exit.json" % attempt)
+
+    def setup_exit_record(self, attempt: int) -> str:
+        """The same of the attempt's set-up: never taken for the command's."""
+        return os.path.join(self.logs, "attempt-%03d.setup.json" % attempt)
+
+    @property
+    def current_log(self) -> str:
+        """A link to the newest attempt's log."""
+        return os.path.join(self.logs, "current")
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,50 @@ class Launch:
     @property
     def tmux_conf(self) -> str:
         return os.path.join(self.path, "tmux.conf")
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A project's folder on the box, `~/cloudrun/<project>`: a tree per run, and bookkeeping that begins with a dot."""
+
+    path: str
+
+    @property
+    def identity(self) -> str:
+        """{"id"}: which project this is."""
+        return os.path.join(self.path, ".project.json")
+
+    @property
+    def lock(self) -> str:
+        return os.path.join(self.path, ".lock")
+
+    @property
+    def records(self) -> str:
+        return os.path.join(self.path, ".trees")
+
+    @property
+    def stagings(self) -> str:
+        return os.path.join(self.path, ".staging")
+
+    @property
+    def distrusted(self) -> str:
+        """Files whose content was not what their record says, although nothing about them looked changed."""
+        return os.path.join(self.records, ".distrusted.json")
+
+    def tree(self, run: str) -> str:
+        return os.path.join(self.path, run)
+
+    def index(self, run: str) -> str:
+        """What was brought into the run's tree."""
+        return os.path.join(self.records, "%s.json" % run)
+
+    def journal(self, run: str) -> str:
+        """There while a tree is being changed: what is left to do."""
+        return os.path.join(self.records, "%s.journal" % run)
+
+    def aside(self, run: str, stamp: str) -> str:
+        """Where files go that stood in the way and were not ours."""
+        return os.path.join(self.path, ".replaced", run, stamp)
 
 
 @dataclass(frozen=True)
@@ -188,6 +236,10 @@ class Home:
     def tmux_sockets(self) -> str:
         return os.path.join(self.root, "tmux")
 
+    def detached_record(self, run: str) -> str:
+        """Which process a run without a multiplexer is."""
+        return os.path.join(self.root, "detached", "%s.json" % run)
+
     def secret_file(self, run: str, launch: int) -> str:
         """Shell text (`export K='v'`), 0600, sourced by run.sh."""
         return os.path.join(self.secrets, "%s-%03d.env" % (run, launch))
@@ -196,8 +248,35 @@ class Home:
         """Trees of a project; the bookkeeping beside them starts with a dot, which no run's name does."""
         return os.path.join(self.home, "cloudrun", project)
 
+    def trees(self, project: str) -> Trees:
+        return Trees(self.project(project))
+
     def tree(self, project: str, run: str) -> str:
         return os.path.join(self.project(project), run)
+
+    def setup_done(self, project: str, digest: str) -> str:
+        """There when the set-up of this content has succeeded on this box: {"run", "attempt", "at"}."""
+        return os.path.join(self.project(project), ".setup", "%s.json" % digest)
+
+    def setup_lock(self, project: str) -> str:
+        return os.path.join(self.project(project), ".setup", "lock")
+
+
+def log_part(first: str, offset: int) -> Part:
+    """The part of a log that begins at `offset`; `first` is the log's first part."""
+    return Part(offset, first if offset == 0 else "%s.%d" % (first, offset))
+
+
+def log_parts(first: str) -> List[Part]:
+    """The parts there are of one log, by offset."""
+    folder, name = os.path.split(first)
+    parts = []
+    for found in _listdir(folder):
+        if found == name:
+            parts.append(Part(0, first))
+        elif found.startswith(name + ".") and found[len(name) + 1:].isdigit():
+            parts.append(Part(int(found[len(name) + 1:]), os.path.join(folder, found)))
+    return sorted(parts, key=lambda part: part.offset)
 
 
 def private_folder(path: str) -> str:

@@ -37,6 +37,21 @@ ENTRIES: dict[str, Entry] = {
         N_("{path} is there already and was left as it is"),
         N_("cloudrun init --show"),
     ),
+    "env-name": Entry(
+        Exit.CONFIG,
+        N_("env: {name} cannot be set for a run: no name that bash exports, or one that bash or cloudrun keeps for itself"),
+        N_("Choose another name in [runs.….env], or set it in the command: env NAME=value python train.py"),
+    ),
+    "nul-character": Entry(
+        Exit.CONFIG,
+        N_("a NUL character cannot be part of a command, an argument or a variable: {value}"),
+        N_("Take it out and launch again."),
+    ),
+    "template-missing": Entry(
+        Exit.INTERNAL,
+        N_("the file {name} of this installation is missing: {folder}"),
+        N_("pip install --force-reinstall cloudrun-gpu"),
+    ),
     "run-name-empty": Entry(Exit.USAGE, N_("a run's name may not be empty"), N_("cloudrun launch resnet50_cifar10_1201 -- python train.py")),
     "run-name-long": Entry(
         Exit.USAGE, N_("run name {name} has {length} characters; 63 are allowed"), N_("Choose a shorter one: task_model_date."),
