@@ -101,13 +101,10 @@ class Context:
         return find_project(Path.cwd())
 
     def project_id(self) -> str | None:
-        """The id of the working folder's project; None where it cannot be told, and then runs of all projects are meant."""
-        from cloudrun.project.identity import project_id
+        """The id of the working folder's project; None where nothing was launched from it: then runs of all projects are meant."""
+        from cloudrun.project.identity import known_id
 
-        try:
-            return project_id(self.project().folder)
-        except CloudrunError:
-            return None
+        return known_id(self.project().folder)
 
     def host(self, name: str | None) -> Host:
         """The host that is meant (see `cloudrun.config.selection`)."""

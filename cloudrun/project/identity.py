@@ -37,6 +37,14 @@ def project_id(folder: Path) -> str:
                             reason=error.strerror or str(error)) from error
 
 
+def known_id(folder: Path) -> str | None:
+    """The id a folder was marked with, if it was; looking writes nothing."""
+    try:
+        return _read(folder.resolve() / FOLDER / FILE)[0]
+    except OSError:
+        return None
+
+
 def _read(file: Path) -> tuple[str | None, str | None]:
     """(id, where it was made); None for what is not there or not ours."""
     try:
