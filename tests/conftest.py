@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import Laptop
 from tests.support.sshd import SshBox, end_processes_of
 
 
@@ -29,3 +30,11 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("CLOUDRUN_CONFIG_DIR", str(home / "config"))
     yield home
     end_processes_of(home)
+
+
+@pytest.fixture
+def cloudrun(laptop: Path) -> Laptop:
+    """The command, in an empty project folder `net` of a fresh laptop."""
+    project = laptop / "net"
+    project.mkdir()
+    return Laptop(project)

@@ -1,0 +1,56 @@
+"""The command as a user runs it: a process of its own, in a project's folder, against a box."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.sshd import SshBox
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Laptop:
+    """A laptop with one project folder and, after `add`, the host `box`."""
+
+    project: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *words: str, timeout_s: float = 60, code: int | None = 0, stdin: str | None = None) -> Done:
+        """Runs `cloudrun words…`; asserts its exit code unless `code` is None."""
+        done = subprocess.run(self.argv(*words), cwd=self.project, env=self.environment(), capture_output=True, text=True,
+                              errors="replace", timeout=timeout_s, check=False, input=stdin)
+        shown = f"cloudrun {' '.join(words)} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert code is None or done.returncode == code, shown
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *words: str, timeout_s: float = 60, code: int | None = 0) -> Any:
+        return json.loads(self.run(*words, "--json", timeout_s=timeout_s, code=code).out)
+
+    def start(self, *words: str, **settings: Any) -> subprocess.Popen[bytes]:
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+        return subprocess.Popen(self.argv(*words), cwd=self.project, env=self.environment(), **settings)
+
+    def add(self, box: SshBox, *options: str) -> None:
+        self.run("host", "add", "box", box.login, "--key", str(box.key), "--data-dir", str(box.data), "--accept-new", *options)
+
+    def argv(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "cloudrun", *words]
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **self.env}
+
+    def state(self, run: str) -> dict[str, Any]:
+        """The run as `ps --json` shows it."""
+        return next(found for found in self.json("ps")["runs"] if found["name"] == run)
