@@ -85,7 +85,7 @@ def find_run(client: AgentClient, data_dir: str | None, name: str) -> protocol.R
     for run in list_runs(client, "", data_dir).runs:
         if run.name == name:
             return run
-    raise CloudrunError("no-such-run", name=name, near="")
+    raise CloudrunError("no-such-run", name=name, near=[])
 
 
 def remove_run(client: AgentClient, data_dir: str | None, name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from cloudrun.errors import agent, box, general, hosts, project, runs, transport
 from cloudrun.errors.catalogue import Entry
 from cloudrun.errors.exit_codes import Exit
+from cloudrun.errors.shown import Shown
 from cloudrun.i18n import _
 
 __all__ = ["CATALOGUE", "CloudrunError", "Entry", "Exit"]
@@ -56,14 +57,7 @@ class CloudrunError(Exception):
         params = self.params
         if self.code not in CATALOGUE:  # a newer agent may know codes that this laptop does not
             params = {"detail": f"{self.code} {self.params}"}
-        return _(template).format_map(_Forgiving(params))
+        return _(template).format_map(Shown(params))
 
     def __str__(self) -> str:
         return self.message
-
-
-class _Forgiving(dict[str, Any]):
-    """A parameter that the other side did not send shows as '?', never as a KeyError in an error's own words."""
-
-    def __missing__(self, key: str) -> str:
-        return "?"

@@ -24,8 +24,74 @@ ENTRIES: dict[str, Entry] = {
     ),
     "disk-timeout": Entry(
         Exit.BOX,
-        N_("the disk of {path} did not answer within {deadline_s:g} s: a network mount that is gone, most likely"),
+        N_("the disk of {path} did not answer within {deadline_s} s: a network mount that is gone, most likely"),
         N_("mount it anew on the box, or choose another: cloudrun host set NAME --data-dir /another/folder"),
+    ),
+    "disk-low": Entry(
+        Exit.PREFLIGHT,
+        N_("{path} has {free_bytes} free of {total_bytes}, and the run needs {needed_bytes}; most is taken by: {largest}"),
+        N_("cloudrun ps --archived   (what is over can go: cloudrun rm NAME; or set min_free lower in cloudrun.toml)"),
+    ),
+    "disk-low-for-checkpoints": Entry(
+        Exit.PREFLIGHT,
+        N_("{path} has {free_bytes} free of {total_bytes}, and two more checkpoints of {run} need {needed_bytes}; "
+           "most is taken by: {largest}"),
+        N_("cloudrun ps --archived   (what is over can go: cloudrun rm NAME)"),
+    ),
+    "inodes-low": Entry(
+        Exit.PREFLIGHT,
+        N_("{path} has room for {free_inodes} more files only, of {total_inodes} (a run needs {needed_inodes})"),
+        N_("Pack or delete folders of many small files on the box, then: cloudrun doctor"),
+    ),
+    "gpu-not-installed": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and the box has no nvidia-smi: no GPU was rented, or no driver is there"),
+        N_("Start the box with a GPU, or leave `gpus` out of cloudrun.toml; then: cloudrun gpu"),
+    ),
+    "gpu-no-device": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and the box has none now (started without its GPU?)"),
+        N_("Start the box with its GPU from the provider's page, or leave `gpus` out; then: cloudrun gpu"),
+    ),
+    "gpu-driver-mismatch": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and the box's driver and its library are of different versions: {detail}"),
+        N_("Restart the box from the provider's page, then: cloudrun gpu"),
+    ),
+    "gpu-driver-unreachable": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and the box's driver does not answer: {detail}"),
+        N_("Restart the box from the provider's page, then: cloudrun gpu"),
+    ),
+    "gpu-device-unknown": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and the container has lost its access to the cards: {detail}"),
+        N_("Restart the box from the provider's page, then: cloudrun gpu"),
+    ),
+    "gpu-gpu-lost": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and a card has fallen off the bus: {detail}"),
+        N_("Ask the provider for another machine, or restart the box; then: cloudrun gpu"),
+    ),
+    "gpu-timeout": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and nvidia-smi hangs: {detail}"),
+        N_("Restart the box from the provider's page, then: cloudrun gpu"),
+    ),
+    "gpu-error": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {wanted}, and nvidia-smi failed: {detail}"),
+        N_("cloudrun gpu"),
+    ),
+    "gpu-index": Entry(
+        Exit.PREFLIGHT,
+        N_("the run asks for GPU {missing}, and the box has these only: {there}"),
+        N_("Set `gpus` in cloudrun.toml to cards that are there: cloudrun gpu"),
+    ),
+    "box-os-error": Entry(
+        Exit.BOX,
+        N_("the box refused: {reason} {path}"),
+        N_("cloudrun doctor"),
     ),
     "install-no-manager": Entry(
         Exit.PREFLIGHT,

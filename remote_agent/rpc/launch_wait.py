@@ -35,7 +35,7 @@ def await_start(call: Call, run: layout.Run) -> Launched:
     while True:
         shown = runs.info(run)
         if shown is None:
-            raise AgentError("no-such-run", run=run.name, near="")
+            raise AgentError("no-such-run", name=run.name, near=[])
         if shown.state not in LIVE_STATES:
             return _ended(run, shown)
         if _runs(run, shown, watch) or call.gone:

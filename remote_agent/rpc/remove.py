@@ -24,7 +24,7 @@ def remove(call: Call) -> Dict[str, Any]:
     with exclusive(data, name, call):
         shown = runs.info(run)
         if shown is None:
-            raise AgentError("no-such-run", run=name, near="")
+            raise AgentError("no-such-run", name=name, near=[])
         _refuse_living(run, shown)
         end_leftover(run, shown)
         _delete(run.path)

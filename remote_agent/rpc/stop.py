@@ -146,5 +146,5 @@ def _living(state: State) -> Optional[ProcessRef]:
 def _shown(run: layout.Run) -> RunInfo:
     shown = runs.info(run)
     if shown is None:
-        raise AgentError("no-such-run", run=run.name, near="")
+        raise AgentError("no-such-run", name=run.name, near=[])
     return shown
