@@ -1,0 +1,61 @@
+"""The session's leader. The kernel hangs up on the foreground when a leader dies, so the leader is not the supervisor:
+
+whoever kills the supervisor does not hit the training with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from remote_agent.supervise import wakeup
+from remote_agent.supervise.terminal import Terminal
+
+
+def stand_before(terminal: Terminal) -> None:
+    """Returns in a child, where the supervisor goes on. The leader waits, hands HUP and TERM down, and ends as it does.
+
+    Does nothing where this process leads no terminal.
+    """
+    if not terminal.present or os.getsid(0) != os.getpid():
+        return
+    leader = os.getpid()
+    forwarded = (signal.SIGHUP, signal.SIGTERM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, forwarded)
+    child = os.fork()
+    if child == 0:
+        wakeup.signal_on_parent_death(signal.SIGHUP)
+        if os.getppid() != leader:
+            os.kill(os.getpid(), signal.SIGHUP)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return
+    for number in wakeup.IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+    def hand_down(number: int, frame: Any) -> None:
+        try:
+            os.kill(child, number)
+        except ProcessLookupError:
+            pass
+
+    for number in forwarded:
+        signal.signal(number, hand_down)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        _outlast(terminal)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+
+
+def _outlast(terminal: Terminal) -> None:
+    """The supervisor was killed: the terminal stays for as long as the training has it."""
+    while True:
+        try:
+            os.killpg(os.tcgetpgrp(terminal.fd), 0)
+        except OSError:
+            return
+        if os.tcgetpgrp(terminal.fd) == os.getpgrp():
+            return
+        time.sleep(1.0)
