@@ -6,5 +6,122 @@ from cloudrun.errors.catalogue import Entry
 from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
+_KEY_HINT = N_("cloudrun host set NAME --key FILE")
+
 ENTRIES: dict[str, Entry] = {
+    "unreachable": Entry(
+        Exit.UNREACHABLE,
+        N_("cannot reach {host}: {detail}. This says nothing about the runs on it"),
+        N_("Is the instance on, and is this still its port? If not: cloudrun host set NAME \"ssh -p PORT USER@HOST\""),
+    ),
+    "host-name-unknown": Entry(
+        Exit.UNREACHABLE,
+        N_("the name {host} is not known to the network ({detail})"),
+        N_("Is this machine online? To change the address: cloudrun host set NAME \"ssh -p PORT USER@HOST\""),
+    ),
+    "not-ssh": Entry(
+        Exit.UNREACHABLE,
+        N_("{host} answers, but not as an SSH server: {text}"),
+        N_("Take the SSH port from the instance's page: cloudrun host set NAME \"ssh -p PORT USER@HOST\""),
+    ),
+    "ssh-nothing-in-common": Entry(
+        Exit.UNREACHABLE,
+        N_("{host} speaks only SSH algorithms that are no longer safe: {detail}"),
+        N_("Update the SSH server in the instance's image."),
+    ),
+    "connection-lost": Entry(
+        Exit.UNKNOWN_OUTCOME,
+        N_("the connection to {host} was lost; what runs on the box goes on"),
+        N_("cloudrun ps"),
+    ),
+    "exec-refused": Entry(
+        Exit.UNREACHABLE,
+        N_("{host} let us in but would not start a command: {detail}"),
+        N_("Does the account have a login shell? Try: ssh -p PORT USER@HOST true"),
+    ),
+    "no-more-sessions": Entry(
+        Exit.UNREACHABLE,
+        N_("{host} allows no more sessions, on further connections neither"),
+        N_("Close other logins to it, or raise MaxSessions in its sshd_config."),
+    ),
+    "put-failed": Entry(
+        Exit.BOX,
+        N_("{path} could not be written on {host}: {detail}"),
+        N_("cloudrun doctor"),
+    ),
+    "local-needs-posix": Entry(
+        Exit.USAGE,
+        N_("the host `local` needs Linux or macOS: runs live in a Unix shell"),
+        N_("cloudrun host add NAME \"ssh -p PORT USER@HOST\""),
+    ),
+    "host-key-changed": Entry(
+        Exit.HOST_KEY_CHANGED,
+        N_("{host} shows another host key than the known one. Known: {old}. Now: {new}. Either the instance was made anew, "
+           "or somebody stands in between; nothing was sent"),
+        N_("If it was made anew (compare the fingerprint on its page): cloudrun host trust '{host}'"),
+    ),
+    "host-key-refused": Entry(
+        Exit.HOST_KEY_UNKNOWN,
+        N_("the host key of {host} ({fingerprint}) was not accepted; nothing was sent"),
+        N_("Compare it with the instance's page, then answer yes: cloudrun doctor"),
+    ),
+    "host-key-unknown": Entry(
+        Exit.HOST_KEY_UNKNOWN,
+        N_("the host key of {host} is not known yet ({kind} {fingerprint}), and there is no terminal to ask on"),
+        N_("Once, on a terminal: cloudrun doctor; or in scripts: cloudrun host trust '{host}' --accept-new"),
+    ),
+    "host-key-revoked": Entry(
+        Exit.HOST_KEY_CHANGED,
+        N_("the host key that {host} shows ({fingerprint}) is marked @revoked in known_hosts"),
+        N_("Give the instance a new host key, or take the mark out of ~/.ssh/known_hosts."),
+    ),
+    "known-hosts-unwritable": Entry(
+        Exit.CONFIG,
+        N_("the file of known host keys, {path}, cannot be written: {detail}"),
+        N_("Mend the folder's permissions, or choose another with CLOUDRUN_CONFIG_DIR."),
+    ),
+    "login-refused": Entry(
+        Exit.AUTHENTICATION,
+        N_("{host} refused the login of {user}. Tried: {tried}"),
+        N_("Put the key's .pub line on the instance's page, or name another key: cloudrun host set NAME --key FILE"),
+    ),
+    "login-cut": Entry(
+        Exit.AUTHENTICATION,
+        N_("{host} hangs up during the login of {user}, again and again"),
+        N_("Name the one key that opens it: cloudrun host set NAME --key FILE"),
+    ),
+    "key-unreadable": Entry(Exit.AUTHENTICATION, N_("the key file {file} cannot be read: {detail}"), _KEY_HINT),
+    "key-empty": Entry(Exit.AUTHENTICATION, N_("the key file {file} is empty"), _KEY_HINT),
+    "key-is-public": Entry(
+        Exit.AUTHENTICATION,
+        N_("{file} is the public half of a key; the private one is needed"),
+        N_("cloudrun host set NAME --key {private}"),
+    ),
+    "key-putty": Entry(
+        Exit.AUTHENTICATION,
+        N_("{file} is a key in PuTTY's own format"),
+        N_("In OpenSSH's format: puttygen {file} -O private-openssh -o id_box; then: cloudrun host set NAME --key id_box"),
+    ),
+    "key-not-a-key": Entry(Exit.AUTHENTICATION, N_("{file} holds no private key"), _KEY_HINT),
+    "key-broken": Entry(Exit.AUTHENTICATION, N_("the key in {file} cannot be read: {detail}"), _KEY_HINT),
+    "key-kind": Entry(
+        Exit.AUTHENTICATION,
+        N_("the key in {file} is of a kind that is not supported ({kind})"),
+        N_("Make one of today's kind: ssh-keygen -t ed25519"),
+    ),
+    "key-locked": Entry(
+        Exit.AUTHENTICATION,
+        N_("the key {file} has a passphrase, and there is nobody to ask for it"),
+        N_("ssh-add {file}"),
+    ),
+    "key-passphrase": Entry(
+        Exit.AUTHENTICATION,
+        N_("that is not the passphrase of the key {file}"),
+        N_("Try it with: ssh-keygen -y -f {file}"),
+    ),
+    "nobody-to-type": Entry(
+        Exit.AUTHENTICATION,
+        N_("{prompt}: there is no terminal to ask on"),
+        N_("ssh-add FILE, or: cloudrun host set NAME --key FILE"),
+    ),
 }

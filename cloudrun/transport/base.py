@@ -63,43 +63,36 @@ class Options:
     connect_timeout_s: float = 20.0
     #: A link on which nothing answered this long is dead (keepalives with answers run beneath).
     dead_after_s: float = 15.0
+    #: The known_hosts name (`[host]:port`) whose changed key the user wants replaced; asked all the same.
+    replace_key_of: str = ""
+    #: Takes a quiet line of talk ("waiting for …"); None drops it.
+    say: Callable[[str], None] | None = None
 
 
 class Channel(Protocol):
     """One running command on the box. Every wait has a deadline; a lost connection raises CloudrunError("connection-lost")."""
 
     def send(self, data: bytes, timeout_s: float = 60.0) -> None:
-        """Sends all of it."""
+        """Sends all of it. Raises TimeoutError; BrokenPipeError when the command reads no more."""
 
     def send_eof(self) -> None: ...
 
     def receive(self, max_bytes: int = 65536, timeout_s: float | None = None) -> bytes:
-        """What stdout has, at least one byte; b"" at its end. Raises TimeoutError when nothing came in time."""
+        """What stdout has, at least one byte; b"" at its end. Raises TimeoutError when nothing came in time (0: look only)."""
 
     def stderr_tail(self) -> bytes:
         """The last 16 KiB of what came on stderr; it is drained all the time, so that it can never block stdout."""
 
     def exit_status(self, timeout_s: float) -> int | None:
-        """The command's exit code; None when it was killed by a signal or the connection ended: outcome unknown."""
+        """The command's exit code; None when it was killed by a signal or the connection ended: outcome unknown.
+
+        Raises TimeoutError. It does not wait for the end of stdout, which a child in the background may hold open.
+        """
 
     def resize(self, size: TerminalSize) -> None: ...
 
     def fileno(self) -> int | None:
         """Something `select` can watch for readability (POSIX), or None."""
-
-    def close(self) -> None: ...
-
-
-class Transport(Protocol):
-    """A connection to a box. Opened once for a command and shared by all it does; counts are kept for the tests."""
-
-    address: Address
-
-    def exec(self, command: str, terminal: TerminalSize | None = None, term: str = "xterm-256color") -> Channel:
-        """Runs `command` by the user's login shell, with a pty of that size where `terminal` is given."""
-
-    def put(self, data: bytes, path: str, mode: int = 0o600, progress: Callable[[int], None] | None = None) -> None:
-        """Writes a file at an absolute path on the box, whole or not at all (temporary name, then rename)."""
 
     def close(self) -> None: ...
 
@@ -112,3 +105,18 @@ class Counts:
     execs: int = 0
     sftp_sessions: int = 0
     commands: list[str] = field(default_factory=list)
+
+
+class Transport(Protocol):
+    """A connection to a box. Opened once for a command and shared by all it does; counts are kept for the tests."""
+
+    address: Address
+    counts: Counts
+
+    def exec(self, command: str, terminal: TerminalSize | None = None, term: str = "xterm-256color") -> Channel:
+        """Runs `command` by the user's login shell, with a pty of that size where `terminal` is given."""
+
+    def put(self, data: bytes, path: str, mode: int = 0o600, progress: Callable[[int], None] | None = None) -> None:
+        """Writes a file at an absolute path on the box, whole or not at all (temporary name, then rename)."""
+
+    def close(self) -> None: ...

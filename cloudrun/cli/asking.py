@@ -1,0 +1,31 @@
+"""Questions that a connection may have, on the user's terminal."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+
+from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
+
+
+class TerminalAsker:
+    """Asks on stderr and reads the terminal; where there is none it refuses. What is typed as a secret is not shown."""
+
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str) -> bool:
+        if not _has_terminal():
+            raise CloudrunError("host-key-unknown", host=host, kind=key_type, fingerprint=fingerprint)
+        words = _("First contact with {host}. Its {kind} key is\n  {fingerprint}\nCompare it with the provider's page. Trust it?")
+        question = words.format(host=host, kind=key_type.removeprefix("ssh-"), fingerprint=fingerprint)
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes", "是")
+
+    def password(self, prompt: str) -> str:
+        if not _has_terminal():
+            raise CloudrunError("nobody-to-type", prompt=prompt.rstrip(": "))
+        return getpass.getpass(prompt, stream=sys.stderr)
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()

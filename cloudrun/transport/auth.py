@@ -1,0 +1,252 @@
+"""Logging in: the keys in their order, then what has to be typed."""
+
+from __future__ import annotations
+
+import getpass
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
+from cloudrun.transport import keys
+from cloudrun.transport.base import Address, Options
+from cloudrun.transport.link import Link
+
+PASSWORD_TRIES = 3
+AGENT_TIMEOUT_S = 3.0
+#: The user may have to look for a code on a phone.
+TYPING_TIMEOUT_S = 120.0
+
+
+class LinkLost(Exception):
+    """The server hung up during the login (too many tries, too slow a typist): connect again and go on with the next way."""
+
+
+@dataclass
+class Candidate:
+    """One key to try. `make` may ask for a passphrase; `blob` is its public half where that is known before."""
+
+    label: str
+    make: Callable[[], paramiko.PKey]
+    blob: bytes | None
+
+
+class Login:
+    """The way into one box: found at the first connection, used again for further ones. A password stays in memory."""
+
+    def __init__(self, address: Address, options: Options) -> None:
+        self.user = address.user or getpass.getuser()
+        self._address = address
+        self._options = options
+        self._candidates: Iterator[Candidate] | None = None
+        self._proven: Callable[[Link], Any] | None = None
+        self._tried: list[str] = []
+        self._problems: list[CloudrunError] = []
+        self._methods: list[str] = []
+        self._typed: str | None = None
+
+    def into(self, link: Link) -> None:
+        """Logs in on that connection. Raises CloudrunError; LinkLost when another connection may get further."""
+        if self._proven is not None:
+            self._guarded(link, self._proven)
+        elif not (self._by_keys(link) or self._by_typing(link)):
+            raise self._refused()
+        if not link.is_authenticated():
+            raise self._refused()
+
+    # ------------------------------------------------------------------------------------------------- keys
+
+    def _by_keys(self, link: Link) -> bool:
+        if self._candidates is None:
+            self._candidates = candidates(self._address, self._options)
+        for candidate in self._candidates:
+            if self._methods and "publickey" not in self._methods:
+                return False
+            if self._try_key(link, candidate):
+                return True
+        return False
+
+    def _try_key(self, link: Link, candidate: Candidate) -> bool:
+        try:
+            key = candidate.make()
+        except CloudrunError as error:
+            self._problems.append(error)
+            return False
+        self._tried.append(candidate.label)
+
+        def offer(link: Link) -> bool:
+            return self._offer(link, key)
+
+        if not self._guarded(link, offer):
+            return False
+        self._proven = offer
+        return True
+
+    def _offer(self, link: Link, key: paramiko.PKey) -> bool:
+        try:
+            self._methods = list(link.auth_publickey(self.user, key))
+        except paramiko.BadAuthenticationType:
+            raise
+        except paramiko.AuthenticationException:
+            if "rsa" not in key.get_name() or link.says_signatures or link.force_sha1 or not link.is_active():
+                raise
+            link.force_sha1 = True  # a server too old to say so may know SHA-1 alone: once more
+            self._methods = list(link.auth_publickey(self.user, key))
+            if self._options.say:
+                self._options.say(_("{host} is so old that it takes RSA keys with SHA-1 only").format(host=self._address.shown))
+        return link.is_authenticated()
+
+    def _guarded(self, link: Link, step: Callable[[Link], Any]) -> bool:
+        """Runs one way of logging in. False: refused, another may be tried on this connection. Raises LinkLost."""
+        try:
+            step(link)
+        except paramiko.BadAuthenticationType as error:
+            self._methods = list(error.allowed_types)
+        except paramiko.AuthenticationException as error:
+            if not link.is_active():
+                raise LinkLost from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise LinkLost from error
+        return link.is_authenticated()
+
+    # ----------------------------------------------------------------------------------------------- typing
+
+    def _by_typing(self, link: Link) -> bool:
+        if self._problems:  # a key of the user's that cannot be used is said; a password prompt would hide it
+            raise self._problems[0]
+        if self._typed is not None:  # typed already, and the server had hung up before it was sent
+            return self._send_password(link, self._typed)
+        if not self._methods and self._guarded(link, lambda link: link.auth_none(self.user)):
+            return True
+        if "password" in self._methods:
+            return self._by_password(link)
+        if "keyboard-interactive" in self._methods:
+            self._tried.append(_("answers on the keyboard"))
+            return self._guarded(link, self._answer_questions)
+        return False
+
+    def _by_password(self, link: Link) -> bool:
+        for _try in range(PASSWORD_TRIES):
+            try:
+                self._typed = self._options.asker.password(_("password of {login}: ").format(login=self._shown))
+            except CloudrunError as error:
+                raise self._refused() from error
+            if self._send_password(link, self._typed):
+                return True
+        return False
+
+    def _send_password(self, link: Link, password: str) -> bool:
+        def send(link: Link) -> None:
+            link.auth_password(self.user, password, fallback=False)
+
+        if _("a password") not in self._tried:
+            self._tried.append(_("a password"))
+        if not self._guarded(link, send):
+            self._typed = None
+            return False
+        self._proven = send
+        return True
+
+    def _answer_questions(self, link: Link) -> None:
+        """The server's questions come up in paramiko's reader thread; they are asked here, where Ctrl-C and the terminal are."""
+        questions: queue.Queue[list[tuple[str, bool]] | None] = queue.Queue()
+        answers: queue.Queue[list[str]] = queue.Queue()
+        outcome: list[BaseException] = []
+
+        def handler(_title: str, _text: str, prompts: list[tuple[str, bool]]) -> list[str]:
+            questions.put(prompts)
+            return answers.get(timeout=TYPING_TIMEOUT_S)
+
+        def work() -> None:
+            try:
+                link.auth_interactive(self.user, handler)
+            except BaseException as error:
+                outcome.append(error)
+            questions.put(None)
+
+        link.auth_timeout = TYPING_TIMEOUT_S
+        threading.Thread(target=work, name="ssh-questions", daemon=True).start()
+        while (prompts := questions.get(timeout=TYPING_TIMEOUT_S)) is not None:
+            try:
+                answers.put([self._options.asker.password(f"{self._shown}: {text.strip()} ") for text, _echo in prompts])
+            except CloudrunError as error:
+                raise self._refused() from error
+        if outcome:
+            raise outcome[0]
+
+    # ---------------------------------------------------------------------------------------------- refusal
+
+    @property
+    def _shown(self) -> str:
+        return self._address.shown if self._address.user else f"{self.user}@{self._address.shown}"
+
+    def _refused(self) -> CloudrunError:
+        if self._problems:
+            return self._problems[0]
+        tried = ", ".join(self._tried) or _("nothing: there is no key here, and nobody to ask for a password")
+        return CloudrunError("login-refused", user=self.user, host=self._address.shown, tried=tried)
+
+
+def candidates(address: Address, options: Options) -> Iterator[Candidate]:
+    """Keys in their order: those named for this host, the agent's, the usual files; what needs a passphrase last of each.
+
+    A named file whose key the agent holds is used through the agent: no passphrase is asked.
+    """
+    agent = {key.asbytes(): key for key in agent_keys()}
+    seen: set[bytes] = set()
+    for path in address.keys:
+        yield _from_file(path, agent, options)
+    named = [path.expanduser() for path in address.keys]
+    if address.identities_only:
+        return
+    for blob, key in agent.items():
+        seen.add(blob)
+        yield Candidate(_("the agent's key {name}").format(name=key.comment or key.fingerprint), _just(key), blob)
+    usual = [_from_file(path, {}, options) for path in keys.usual_files(Path.home()) if path not in named]
+    fresh = [candidate for candidate in usual if candidate.blob not in seen]
+    yield from sorted(fresh, key=lambda candidate: _asks(Path(candidate.label)))
+
+
+def _from_file(path: Path, agent: dict[bytes, Any], options: Options) -> Candidate:
+    path = path.expanduser()
+    blob: bytes | None = None
+    try:
+        blob = keys.public_blob(keys.read(path))
+    except CloudrunError:
+        pass  # said when it is loaded
+    if blob is not None and blob in agent:
+        return Candidate(str(path), _just(agent[blob]), blob)
+    return Candidate(str(path), lambda: keys.load(path, options.asker), blob)
+
+
+def _asks(path: Path) -> bool:
+    try:
+        return keys.is_locked(keys.read(path))
+    except CloudrunError:
+        return False
+
+
+def _just(key: paramiko.PKey) -> Callable[[], paramiko.PKey]:
+    return lambda: key
+
+
+def agent_keys() -> list[Any]:
+    """Keys of the ssh agent; none where there is no agent or it does not answer in time."""
+    found: list[Any] = []
+
+    def look() -> None:
+        try:
+            found.extend(paramiko.Agent().get_keys())
+        except Exception:  # an agent that cannot be spoken with is no agent
+            found.clear()
+
+    asking = threading.Thread(target=look, name="ssh-agent", daemon=True)
+    asking.start()
+    asking.join(AGENT_TIMEOUT_S)
+    return list(found) if not asking.is_alive() else []
