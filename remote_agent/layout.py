@@ -236,9 +236,10 @@ class Home:
     def tmux_sockets(self) -> str:
         return os.path.join(self.root, "tmux")
 
-    def detached_record(self, run: str) -> str:
-        """Which process a run without a multiplexer is."""
-        return os.path.join(self.root, "detached", "%s.json" % run)
+    @property
+    def detached(self) -> str:
+        """Records of the processes of runs without a multiplexer."""
+        return os.path.join(self.root, "detached")
 
     def secret_file(self, run: str, launch: int) -> str:
         """Shell text (`export K='v'`), 0600, sourced by run.sh."""

@@ -118,4 +118,49 @@ ENTRIES: dict[str, Entry] = {
         N_("{program} is not there after installing it. Tried: {tried}. Last words: {output}"),
         N_("on the box: {manager} install -y {program}; or: cloudrun launch RUN --backend detached"),
     ),
+    "backend-missing": Entry(
+        Exit.PREFLIGHT,
+        N_("the session program {backend!r} is not on the box"),
+        N_("cloudrun launch RUN --backend auto   (or install it on the box: apt-get install {backend})"),
+    ),
+    "session-exists": Entry(
+        Exit.REFUSED,
+        N_("a {backend} session named {name} lives on the box already (pid {pid})"),
+        N_("cloudrun attach {name}   (or: cloudrun stop {name})"),
+    ),
+    "session-ambiguous": Entry(
+        Exit.REFUSED,
+        N_("two sessions on the box are named {name} (pids {pids})"),
+        N_("Look at both on the box and end the wrong one: kill PID"),
+    ),
+    "session-start-failed": Entry(
+        Exit.BOX,
+        N_("the {backend} session did not come up: {detail}"),
+        N_("cloudrun doctor   (or another kind of session: cloudrun launch RUN --backend tmux)"),
+    ),
+    "session-end-failed": Entry(
+        Exit.BOX,
+        N_("processes of the session {name} cannot be ended (pids {pids}); the kernel may hold them in a device or a dead mount"),
+        N_("cloudrun gpu   (a card in trouble holds its processes until the box is restarted)"),
+    ),
+    "session-folder-refused": Entry(
+        Exit.BOX,
+        N_("no folder for the socket of session {name} can be made on the box: {reason}"),
+        N_("cloudrun doctor   (then make room in, or rights to, ~/.cloudrun on the box)"),
+    ),
+    "session-not-running": Entry(
+        Exit.NO_SUCH_RUN,
+        N_("{name} has no live session on the box"),
+        N_("cloudrun logs {name}   (or start it: cloudrun launch {name})"),
+    ),
+    "detached-cannot-attach": Entry(
+        Exit.REFUSED,
+        N_("{name} runs as a process without a terminal (the box had neither screen nor tmux): it can only be watched"),
+        N_("cloudrun logs -f {name}"),
+    ),
+    "escape-invalid": Entry(
+        Exit.CONFIG,
+        N_("screen_escape {escape!r} is not a control key and a letter, or its key belongs to the terminal (C, D, H, I, M, Q, S, Z)"),
+        N_("Write it like this in cloudrun.toml: screen_escape = \"^Jj\""),
+    ),
 }

@@ -1,0 +1,60 @@
+"""Ending a session wholly: what belongs to it is written down before the multiplexer goes, and waited for afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import List, Optional, Set
+
+from remote_agent import processes
+from remote_agent.protocol import AgentError, ProcessRef
+
+#: How long programs may take that were told to go (the multiplexer hangs them up: SIGHUP).
+GRACE_S = 10.0
+_KILLED_S = 5.0
+_POLL_S = 0.02
+
+
+def family(pid: int) -> List[ProcessRef]:
+    """A multiplexer's server and everything beneath it, but for the line that leads to this process and what it started."""
+    spared = (own_line() | set(processes.descendants(os.getpid()))) - {pid}
+    found = (processes.ref(member) for member in [pid, *processes.descendants(pid)] if member not in spared)
+    return [member for member in found if member is not None]
+
+
+def wait_gone(members: List[ProcessRef], grace_s: float, name: str) -> None:
+    """Waits until none lives; after the grace they are killed. Raises AgentError "session-end-failed" with pids."""
+    if gone_within(members, grace_s):
+        return
+    for member in members:
+        send(member, signal.SIGKILL)
+    if not gone_within(members, _KILLED_S):
+        raise AgentError("session-end-failed", name=name, pids=[m.pid for m in members if processes.alive(m)])
+
+
+def send(member: Optional[ProcessRef], number: int) -> None:
+    """A signal to this very process, if it still lives."""
+    if member is not None and processes.alive(member):
+        try:
+            os.kill(member.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def gone_within(members: List[ProcessRef], seconds: float) -> bool:
+    ends = time.monotonic() + seconds
+    while any(processes.alive(member) for member in members):
+        if time.monotonic() > ends:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def own_line() -> Set[int]:
+    """This process and those above it."""
+    line, pid = {os.getpid()}, processes.parent(os.getpid())
+    while pid and pid > 1:
+        line.add(pid)
+        pid = processes.parent(pid)
+    return line

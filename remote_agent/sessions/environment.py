@@ -1,0 +1,71 @@
+"""What a session's processes see: the box's environment without what belongs to a terminal or another session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Dict, List, Optional
+
+from remote_agent.protocol import AgentError
+
+#: Says whose start a process belongs to while its session is being made; the windows' programs never see it.
+NONCE = "CLOUDRUN_SESSION_NONCE"
+#: `<pid>:<start ticks>` of the train window's program: the other windows go when it is gone.
+TRAIN = "CLOUDRUN_SESSION_TRAIN"
+
+#: Of the multiplexers themselves.
+_OURS = (
+    "STY", "WINDOW", "TERMCAP", "SCREENDIR", "SCREENRC", "SYSSCREENRC", "TMUX", "TMUX_PANE", "TMUX_TMPDIR",
+    "CLOUDRUN_TMUX_TERM", "CLOUDRUN_TMUX_PREFIX", "CLOUDRUN_TMUX_LITERAL", NONCE,
+)
+#: Of the login that starts the session and will be gone long before it.
+_LOGIN = ("SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "LINES", "COLUMNS", "OLDPWD", "PWD", "SHLVL", "_", TRAIN)
+
+_UNSET = "unset %s" % " ".join(_OURS)
+#: $1 the user's shell, $2 the folder, then the program's argv. One line, no backslash: any shell may have to read it.
+_IN_FRONT = _UNSET + '; SHELL="$1"; export SHELL; cd -- "$2" || exit 127; shift 2; exec "$@"'
+#: $1 pid and $2 start time of the train window's program, then $1 … as above. A window whose program dies shows it
+#: again a little later; Ctrl-C in it does nothing.
+_BESIDE = _UNSET + (
+    '; trap "" INT QUIT TSTP; train="$1"; %s="$1:$2"; export %s; SHELL="$3"; export SHELL; cd -- "$4" || cd /; shift 4; '
+    'while kill -0 "$train" 2>/dev/null; do "$@"; kill -0 "$train" 2>/dev/null || exit 0; '
+    'echo "[this window\'s program ended ($?); it starts again in 5 s]"; sleep 5; done'
+) % (TRAIN, TRAIN)
+
+
+def program(name: str) -> Optional[str]:
+    """Path of a program, also where a non-interactive PATH is short."""
+    path = os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin"
+    return shutil.which(name, path=path)
+
+
+def need(name: str) -> str:
+    """Path of a session program. Raises AgentError "backend-missing"."""
+    path = program(name)
+    if path is None:
+        raise AgentError("backend-missing", backend=name)
+    return path
+
+
+def clean(more: Dict[str, str]) -> Dict[str, str]:
+    """The environment of this process without what must not leak into a session, and `more` on top."""
+    env = {name: value for name, value in os.environ.items() if name not in _OURS and name not in _LOGIN}
+    env.update(more)
+    return env
+
+
+def user_shell() -> str:
+    shell = os.environ.get("SHELL", "")
+    if os.path.isabs(shell) and os.access(shell, os.X_OK):
+        return shell
+    return "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"
+
+
+def in_front(argv: List[str], cwd: str) -> List[str]:
+    """The train window's command: the program itself, with the multiplexer's variables gone; its pid is the window's."""
+    return ["/bin/sh", "-c", _IN_FRONT, "cloudrun", user_shell(), cwd, *argv]
+
+
+def beside(argv: List[str], cwd: str, train_pid: int, train_ticks: int) -> List[str]:
+    """Another window's command: it outlives its program and goes with the train window's."""
+    return ["/bin/sh", "-c", _BESIDE, "cloudrun", str(train_pid), str(train_ticks), user_shell(), cwd, *argv]

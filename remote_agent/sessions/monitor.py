@@ -1,0 +1,71 @@
+"""The monitor window: per card how busy it is and how full, anew every five seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, List, Optional
+
+from remote_agent import clock, gpu
+from remote_agent.protocol import Gpu, GpuReport
+
+if TYPE_CHECKING:
+    from remote_agent.sessions.windows import Window
+
+EVERY_S = 5.0
+_ASK_S = 10.0
+_GIB = float(1 << 30)
+_BAR_WIDTH = 20
+_WHY = {
+    "not-installed": "No GPU here: nvidia-smi is not installed.",
+    "no-device": "No GPU here: the driver is there and finds no card. (Was the box started without one?)",
+    "driver-mismatch": "The driver in the kernel and its library are of different versions. A restart of the box mends it.",
+    "driver-unreachable": "nvidia-smi cannot reach the driver.",
+    "device-unknown": "The driver cannot tell what card this is.",
+    "gpu-lost": "A card has fallen off the bus. Only a restart of the box brings it back.",
+    "timeout": "nvidia-smi does not answer; the driver hangs.",
+    "error": "nvidia-smi failed.",
+}
+
+
+def show(window: "Window") -> int:
+    """Redraws until the window is not wanted any more."""
+    window.write(b"\x1b[2J")
+    while True:
+        text = page(gpu.report(_ASK_S), clock.now_utc(), window.columns())
+        window.write(text.encode("utf-8", "replace"))
+        if not window.wait(EVERY_S):
+            return 0
+
+
+def page(report: GpuReport, now: str, columns: int) -> str:
+    """The whole page, drawn over the last one without a flicker."""
+    lines = ["GPU   %s" % now, ""]
+    for card in report.gpus:
+        lines += [*_card(card), ""]
+    if report.state != "ok":
+        lines += [_WHY.get(report.state, "The state of the GPU is %s." % report.state), report.detail or ""]
+    drawn = "".join("%s\x1b[K\r\n" % line[:max(1, columns - 1)] for line in lines)
+    return "\x1b[H" + drawn + "\x1b[J"
+
+
+def _card(card: Gpu) -> List[str]:
+    index = "?" if card.index is None else str(card.index)
+    more = [text for text in (_number(card.temperature_c, "%.0f °C"), _number(card.power_w, "%.0f W")) if text]
+    used, total = card.memory_used_bytes, card.memory_total_bytes
+    share = 100.0 * used / total if used is not None and total else None
+    return [
+        "%s  %s   %s" % (index, card.name or "unknown card", "  ".join(more)),
+        "   use     %s %s" % (_bar(card.utilization_percent), _number(card.utilization_percent, "%3.0f %%") or "unknown"),
+        "   memory  %s %s of %s" % (_bar(share), _number(used, "%.1f", _GIB) or "unknown",
+                                    _number(total, "%.1f GiB", _GIB) or "unknown"),
+    ]
+
+
+def _bar(percent: Optional[float]) -> str:
+    if percent is None:
+        return "[%s]" % ("?" * _BAR_WIDTH)
+    full = round(_BAR_WIDTH * min(100.0, max(0.0, percent)) / 100.0)
+    return "[%s%s]" % ("#" * full, "." * (_BAR_WIDTH - full))
+
+
+def _number(value: Optional[float], shape: str, unit: float = 1.0) -> str:
+    return "" if value is None else shape % (value / unit)
