@@ -1,7 +1,7 @@
 """Becomes `__main__.py` at the root of the agent's folder: `python -I FOLDER MODE …`.
 
-It is read by whatever Python the box offers, so it keeps to words that every Python 3 reads, and it says what is
-wrong (an interpreter that is too old, a file of the agent that is gone) in the place where the hello is expected.
+It is read by whatever Python the box offers, so it keeps to words that every Python 3 reads, and it says what
+is wrong (an interpreter that is too old, a file of the agent that is gone) where the hello is expected.
 """
 
 import json
@@ -11,16 +11,8 @@ import sys
 OLDEST = (3, 8)
 
 
-def _say(**fields):  # type: ignore[no-untyped-def]
-    """Answers in the hello's place and ends."""
-    nonce = sys.argv[sys.argv.index("--nonce") + 1]
-    sys.stdout.write("\nCLOUDRUN/1 %s %s\n" % (nonce, json.dumps(fields)))
-    sys.stdout.flush()
-    sys.exit(0)
-
-
-def _damage(folder):  # type: ignore[no-untyped-def]
-    """The first file that is not as it was unpacked, or None. Sizes only: this runs at every start."""
+def damage_in(folder: str) -> str:
+    """The first file that is not as it was unpacked, or "". Sizes only: this runs at every start."""
     try:
         with open(os.path.join(folder, "files")) as listed:
             for line in listed:
@@ -29,16 +21,24 @@ def _damage(folder):  # type: ignore[no-untyped-def]
                     return name
     except (OSError, ValueError) as error:
         return str(error)
-    return None
+    return ""
 
 
-def _main():  # type: ignore[no-untyped-def]
+def _say(**fields: object) -> None:
+    """Answers in the hello's place and ends."""
+    nonce = sys.argv[sys.argv.index("--nonce") + 1]
+    sys.stdout.write("\nCLOUDRUN/1 %s %s\n" % (nonce, json.dumps(fields)))
+    sys.stdout.flush()
+    sys.exit(0)
+
+
+def _main() -> None:
     folder = os.path.dirname(os.path.abspath(__file__))
     spoken_to = "--nonce" in sys.argv
     if spoken_to and sys.version_info < OLDEST:
         _say(too_old="%d.%d" % sys.version_info[:2], python=sys.executable)
-    damage = _damage(folder) if spoken_to and os.path.isdir(folder) else None
-    if damage is not None:
+    damage = damage_in(folder) if spoken_to else ""
+    if damage:
         _say(broken=damage, root=os.path.dirname(folder), python=sys.executable)
     try:
         from remote_agent.__main__ import main

@@ -1,7 +1,7 @@
 """The agent as one archive: the `remote_agent` package and libtmux, named by what they hold.
 
-The name is the SHA-256 of the files themselves, not of the zip around them: it costs a read of the files and no
-compression, and two laptops whose zlib differ agree on it. The zip is made only when a box needs it.
+The name is the SHA-256 of the files themselves, not of the zip around them: it costs a read of the files and
+no compression, and two laptops whose zlib differ agree on it. The zip is made only when a box needs it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def installed() -> Archive:
 
 
 def build(agent: Path, libtmux: Path) -> Archive:
-    """The archive of these two packages. `agent` holds `entry.py`, which becomes the archive's `__main__.py`."""
+    """The archive of these two packages. `agent/entry.py` becomes the archive's `__main__.py`."""
     named = dict(_sources(agent, "remote_agent/"))
     named.update(
         (name, content) for name, content in _sources(libtmux, "vendor/libtmux/")

@@ -1,0 +1,117 @@
+"""Requests and answers with the agent, on one exec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cloudrun.agent.reading import ChannelReader, ended_early
+from cloudrun.agent.ship import Session, start_agent
+from cloudrun.errors import CloudrunError
+from cloudrun.transport.base import Channel, Transport
+from remote_agent import protocol
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One request under way."""
+
+    number: int
+    op: str
+    on_event: OnEvent | None
+    timeout_s: float
+
+
+class AgentClient:
+    """An agent that answers requests. One at a time; several may follow one another."""
+
+    def __init__(self, session: Session) -> None:
+        self.hello = session.hello
+        self._channel: Channel = session.channel
+        self._reader: ChannelReader = session.reader
+        self._number = 0
+
+    @classmethod
+    def open(
+        cls, transport: Transport, host_python: str | None, progress: Callable[[int], None] | None = None
+    ) -> AgentClient:
+        """Starts the agent; ships it first where it is not there. `host_python`: as the host's settings name it."""
+        return cls(start_agent(transport, host_python, "rpc", progress=progress))
+
+    def call(
+        self, op: str, params: dict[str, Any], on_event: OnEvent | None = None, timeout_s: float = 60.0
+    ) -> Any:
+        """The result of one operation. `timeout_s`: the longest silence; an event begins it anew.
+
+        Raises CloudrunError: the agent's own, "outcome-unknown" where the connection ended first, "agent-silent".
+        """
+        return self.call_with_stream(op, params, (), on_event, timeout_s)
+
+    def call_with_stream(
+        self, op: str, params: dict[str, Any], chunks: Iterable[bytes], on_event: OnEvent | None = None,
+        timeout_s: float = 60.0,
+    ) -> Any:
+        """`call`, with raw bytes after the request. An answer that comes before they are all sent ends the sending."""
+        self._number += 1
+        asked = _Asked(self._number, op, on_event, timeout_s)
+        request = protocol.dump_line(dict(params, id=asked.number, op=op))
+        try:
+            early = self._send(asked, request, chunks)
+            return early[0] if early is not None else self._answer(asked)
+        except EOFError as error:
+            raise ended_early(self._reader, "outcome-unknown", op=op) from error
+        except TimeoutError as error:
+            raise CloudrunError("agent-silent", op=op, timeout_s=round(timeout_s)) from error
+        except ValueError as error:
+            raise CloudrunError("agent-protocol", detail=str(error)) from error
+        except CloudrunError as error:
+            if error.code == "connection-lost":
+                raise CloudrunError("outcome-unknown", op=op, said="", stderr="") from error
+            raise
+
+    def close(self) -> None:
+        """Ends the agent by ending its input. What it has begun it finishes."""
+        try:
+            self._channel.send_eof()
+        except (OSError, CloudrunError):
+            pass
+        self._channel.close()
+
+    def _send(self, asked: _Asked, request: bytes, chunks: Iterable[bytes]) -> tuple[Any] | None:
+        """Sends all there is to send; an answer that came meanwhile, if one did."""
+        try:
+            self._channel.send(request, asked.timeout_s)
+            for chunk in chunks:
+                early = self._heard(asked, self._reader.waiting_message())
+                if early is not None:
+                    return early
+                self._channel.send(chunk, asked.timeout_s)
+        except BrokenPipeError:  # it reads no more; why, it may have said
+            return None
+        except TimeoutError:
+            if self._heard(asked, self._reader.waiting_message()) is None:
+                raise
+        return None
+
+    def _answer(self, asked: _Asked) -> Any:
+        while True:
+            heard = self._heard(asked, self._reader.message(asked.timeout_s))
+            if heard is not None:
+                return heard[0]
+
+    def _heard(self, asked: _Asked, message: dict[str, Any] | None) -> tuple[Any] | None:
+        """The result, in a tuple since it may be None; None for what is no end of this request."""
+        if message is None or message.get("id") != asked.number:
+            return None
+        if "result" in message:
+            return (message["result"],)
+        error = message.get("error")
+        if isinstance(error, dict):
+            params = error.get("params")
+            raise CloudrunError(str(error.get("code")), **(params if isinstance(params, dict) else {}))
+        if "event" in message and asked.on_event:
+            asked.on_event(message)
+        return None
