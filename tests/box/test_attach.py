@@ -96,7 +96,7 @@ def test_a_lost_connection_comes_back_by_itself_and_keys_typed_meanwhile_are_dis
     terminal = attached("exp_attach")
     terminal.shows("step")
     assert box.drop_connections() >= 1
-    terminal.until(lambda: "Reconnecting".encode() in terminal.raw)
+    terminal.until(lambda: b"Reconnecting" in terminal.raw)
     terminal.type(b"\x03" * 3)
     before = len(terminal.raw)
     terminal.until(lambda: terminal.raw.count(b"step", before) > 5, what="the session, again")

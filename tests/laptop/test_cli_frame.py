@@ -1,0 +1,69 @@
+"""The command's frame: help, exit codes, errors on the right stream, JSON and nothing else, no traceback without --debug."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.cli import Laptop
+
+
+def test_help_names_every_command_and_every_command_has_help(cloudrun: Laptop) -> None:
+    whole = cloudrun.run("--help").out
+    for command in ("host", "init", "doctor", "launch", "ps", "logs", "attach", "gpu", "stop", "rm"):
+        assert command in whole
+        assert len(cloudrun.run(command, "--help").out) > 200
+    assert cloudrun.run("--version").out.startswith("cloudrun ")
+
+
+@pytest.mark.parametrize("words", [("nonsense",), ("launch",), ("stop",), ("ps", "--nonsense"), ("stop", "x", "--grace", "soon")])
+def test_a_wrong_command_line_is_2_with_the_help_to_ask(cloudrun: Laptop, words: tuple[str, ...]) -> None:
+    done = cloudrun.run(*words, code=2)
+    assert done.out == ""
+    assert "--help" in done.err
+    assert "Traceback" not in done.err
+    error = cloudrun.json(*words, code=2)["error"]
+    assert (error["code"], error["exit_code"]) == ("usage", 2)
+
+
+def test_no_host_yet_says_how_to_name_one(cloudrun: Laptop) -> None:
+    done = cloudrun.run("ps", code=7)
+    assert "cloudrun host add" in done.err
+    assert done.out == ""
+    error = cloudrun.json("ps", code=7)["error"]
+    assert list(error) == ["code", "message", "hint", "exit_code"]
+
+
+def test_a_dead_box_is_said_as_what_it_is_and_never_as_a_stopped_run(cloudrun: Laptop) -> None:
+    cloudrun.run("host", "add", "dead", "ssh -p 1 root@127.0.0.1", "--accept-new", code=None)
+    done = cloudrun.run("ps", code=10)
+    assert "127.0.0.1" in done.err
+    answer = cloudrun.json("ps", "--all-hosts", code=10)
+    assert answer["runs"] == []
+    assert [error["host"] for error in answer["errors"]] == ["dead"]
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(cloudrun: Laptop) -> None:
+    assert "Traceback" not in cloudrun.run("ps", code=7).err
+    assert "Traceback" in cloudrun.run("ps", "--debug", code=7).err
+    assert "Traceback" in cloudrun.run("--debug", "ps", code=7).err
+
+
+def test_what_stands_after_the_dashes_is_the_runs_own(cloudrun: Laptop) -> None:
+    done = cloudrun.run("launch", "exp_x", "--", "python", "x.py", "--debug", "--json", code=7)
+    assert done.out == ""  # the error is talk: --json behind the dashes is not ours
+    assert "Traceback" not in done.err
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = "import sys\nfrom cloudrun.cli.main import run\ncode = run(['--help'])\nprint(sorted(sys.modules), file=sys.stderr)\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.replace("'", "").strip("[]\n").split(", "))
+    assert not loaded & {"paramiko", "cryptography", "jinja2", "torch", "libtmux", "tomlkit", "msgspec", "pathspec", "asyncio"}
+
+
+def test_json_errors_are_one_document(cloudrun: Laptop) -> None:
+    assert json.loads(cloudrun.run("launch", "a.b", "--json", "--", "x", code=2).out)["error"]["code"] == "run-name-character"
