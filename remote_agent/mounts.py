@@ -19,7 +19,8 @@ PSEUDO = frozenset((
 ))
 #: Folders of the system's own; a disk mounted there is not for runs.
 SYSTEM = (
-    "/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/efi", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/var/lib/docker",
+    "/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/efi", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap",
+    "/var/lib/docker",
 )
 
 
