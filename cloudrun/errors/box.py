@@ -163,4 +163,80 @@ ENTRIES: dict[str, Entry] = {
         N_("screen_escape {escape!r} is not a control key and a letter, or its key belongs to the terminal (C, D, H, I, M, Q, S, Z)"),
         N_("Write it like this in cloudrun.toml: screen_escape = \"^Jj\""),
     ),
+    "project-name-taken": Entry(
+        Exit.REFUSED,
+        N_("another project folder named {project} has its code in {path} on this box"),
+        N_("Choose a name of its own: project = \"{project}-2\" in cloudrun.toml. "
+           "If it is the same project on another computer, copy the file .cloudrun/project-id from there"),
+    ),
+    "bad-project-name": Entry(
+        Exit.CONFIG,
+        N_("{project!r} cannot be a project's folder on the box"),
+        N_("Set project = \"name\" in cloudrun.toml: letters, digits, '.', '_' and '-'"),
+    ),
+    "project-busy": Entry(
+        Exit.BOX,
+        N_("another launch has been changing {path} for {waited_s} s"),
+        N_("cloudrun ps   (then repeat the launch)"),
+    ),
+    "code-path": Entry(
+        Exit.BOX,
+        N_("the box refuses the path {path}: it leaves the run's folder, or stands there twice"),
+        N_("Leave it at home: add it to .cloudrunignore"),
+    ),
+    "code-disk-full": Entry(
+        Exit.PREFLIGHT,
+        N_("the code needs {needed_bytes} on the box's system disk ({path}), which has {free_bytes} free; nothing was changed"),
+        N_("Delete what is not needed there (du -xsh {path}/* ~/.cache), or send less: add it to .cloudrunignore"),
+    ),
+    "code-cut": Entry(
+        Exit.UNREACHABLE,
+        N_("the code did not arrive whole; nothing was changed on the box"),
+        N_("cloudrun launch …   (the same command again)"),
+    ),
+    "code-damaged": Entry(
+        Exit.BOX,
+        N_("the code that arrived is not what was sent ({detail}); nothing was changed on the box"),
+        N_("cloudrun launch …   (the same command again)"),
+    ),
+    "code-given-up": Entry(
+        Exit.REFUSED,
+        N_("the sending of the code was given up; nothing was changed on the box"),
+        N_("cloudrun launch …   (the same command again)"),
+    ),
+    "code-changed-on-box": Entry(
+        Exit.BOX,
+        N_("{path} in the tree of {run} was changed on the box while code was copied from it; nothing was changed"),
+        N_("cloudrun launch …   (the same command again)"),
+    ),
+    "code-through-link": Entry(
+        Exit.REFUSED,
+        N_("{path} cannot be put into the run's folder: {at} is a link there, and would lead out of it"),
+        N_("Leave it at home (add '{at}/' to .cloudrunignore), or remove the link on the box"),
+    ),
+    "code-journal": Entry(
+        Exit.BOX,
+        N_("a change of the code that broke off cannot be read any more: {path} ({detail})"),
+        N_("Move that file away on the box and launch again: what stands in the way will be put aside, not lost"),
+    ),
+    "tree-is-link": Entry(
+        Exit.REFUSED,
+        N_("{path} on the box is a link; the code of a run goes into a folder of its own"),
+        N_("Remove the link on the box: rm {path}"),
+    ),
+    "no-staging": Entry(
+        Exit.BOX,
+        N_("the code that was sent to {path} is not there any more"),
+        N_("cloudrun launch …   (the same command again)"),
+    ),
+    "link-in-the-way": Entry(
+        Exit.REFUSED,
+        N_("{path} on the box is a real file or folder with content, where a link to {target} is to stand"),
+        N_("Move it there yourself (on the box: mv {path} {path}.old), or take it out of links/outputs in cloudrun.toml"),
+    ),
+    "link-target": Entry(
+        Exit.CONFIG,
+        N_("the link {name} leads to {target!r}, which is no absolute path on the box"),
+        N_("In cloudrun.toml: links = {{ {name} = \"/root/autodl-tmp/…\" }}"),
+    ),
 }

@@ -59,7 +59,7 @@ def build_manifest(folder: Path, skip: Sequence[Path] = (), without: Sequence[st
 
 
 def digest(manifest: Manifest) -> str:
-    """One sha256 over what makes two trees different: paths, contents, run bits, links. Other mode bits are the laptop's habit."""
+    """One sha256 over what makes two trees different: paths, contents, run bits, links (no other mode bits)."""
     whole = hashlib.sha256()
     for entry in manifest.files:
         runs = bool(entry.mode & 0o100) and entry.link is None

@@ -95,7 +95,7 @@ def _code_offer(call: Call) -> Any:
 
 def _code_receive(call: Call) -> Any:
     from remote_agent import code
-    code.receive(str(call.body.get("staging")), call.stream)
+    code.receive(str(call.body.get("staging")), call.stream, lambda: call.event("code-refused"))
     return {}
 
 
