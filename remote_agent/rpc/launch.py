@@ -21,6 +21,8 @@ from remote_agent.rpc.request import check_name, data_dir_of, request_of
 from remote_agent.rpc.server import Call
 
 _POLL_S = 0.05
+#: A process that is just becoming another program has no command line for a moment.
+_QUIET_S = 0.5
 
 
 @dataclass
@@ -60,12 +62,13 @@ def launch(call: Call) -> Launched:
 def _settled(run: layout.Run) -> Optional[RunInfo]:
     """The run as it stands, after a launch that broke half-way has either come to life or surely will not."""
     deadline = time.monotonic() + runs.START_WINDOW_S
-    while True:
+    last_sign = time.monotonic()
+    while time.monotonic() < deadline and time.monotonic() - last_sign < _QUIET_S:
         state = layout.read_record(State, run.state)
         if state is None or state.state != "pending" or state.supervisor is not None:
             return runs.info(run)
-        if not processes.mentioning(run.path) or time.monotonic() > deadline:
-            break
+        if processes.mentioning(run.path):
+            last_sign = time.monotonic()
         time.sleep(_POLL_S)
     shown = runs.info(run)
     if shown is not None and shown.state == "pending":
@@ -131,8 +134,8 @@ def _first_state(start: _Start, number: int, backend: str, fresh: bool) -> State
 
 
 def _apply_code(start: _Start) -> None:
-    from remote_agent import code
     if start.request.staging is not None:
+        from remote_agent import code
         spec = start.request.spec
         code.apply(spec.project, spec.project_id, spec.run, start.request.staging)
 
