@@ -112,13 +112,18 @@ class Context:
 
         return select(name, project_host=self.project().settings.host)
 
-    def connect(self, host: Host, *, accept_new: bool = False, timeout_s: float = 20.0) -> Transport:
-        """A connection to the host. Raises CloudrunError."""
+    def connect(
+        self, host: Host, *, accept_new: bool = False, timeout_s: float = 20.0, replace_key_of: str = ""
+    ) -> Transport:
+        """A connection to the host. `replace_key_of`: a known_hosts name whose changed key is asked about. Raises CloudrunError."""
         from cloudrun.config.hosts import known_hosts_path
         from cloudrun.transport import connect
         from cloudrun.transport.base import Options
 
-        options = Options(asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new, connect_timeout_s=timeout_s)
+        options = Options(
+            asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new, connect_timeout_s=timeout_s,
+            replace_key_of=replace_key_of, say=self.say,
+        )
         return connect(host.address, options)
 
     @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 import time
-from pathlib import Path
 from typing import cast
 
 import paramiko
@@ -176,8 +175,7 @@ def _not_greeted(address: Address, first: bytes) -> Exception:
 
 
 def _store(options: Options) -> hostkeys.KnownHosts:
-    users = [Path.home() / ".ssh" / "known_hosts", Path.home() / ".ssh" / "known_hosts2"]
-    return hostkeys.KnownHosts(options.known_hosts, users)
+    return hostkeys.KnownHosts.of_user(options.known_hosts)
 
 
 def _trust(link: Link, address: Address, options: Options) -> None:

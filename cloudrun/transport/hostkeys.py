@@ -105,6 +105,11 @@ class KnownHosts:
         self.path = own
         self._users = list(users)
 
+    @classmethod
+    def of_user(cls, own: Path) -> KnownHosts:
+        """Our file and those that ssh reads."""
+        return cls(own, [Path.home() / ".ssh" / "known_hosts", Path.home() / ".ssh" / "known_hosts2"])
+
     def known(self, name: str) -> list[HostKey]:
         """Keys that are good for the name. Our own entries stand before the user's and, where there are any, alone."""
         own = [line.key for line in self._lines(self.path) if not line.marker and matches(line.hosts, name)]

@@ -1,0 +1,208 @@
+"""`cloudrun host …`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cloudrun.cli.options import JsonOption, YesOption
+from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
+
+if TYPE_CHECKING:
+    from cloudrun.app.hosts import Stored
+    from cloudrun.cli.context import Context
+    from cloudrun.config.hosts import Host
+    from cloudrun.transport.base import Transport
+
+#: The first try tells soon: the box may simply be off.
+TRY_TIMEOUT_S = 8.0
+
+app = typer.Typer(help=_("Boxes: add, list, show, change, choose, forget."), no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help=_("The host's name."), show_default=False)]
+KeyOption = Annotated[
+    str | None, typer.Option("--key", "-i", metavar="FILE", help=_("Private key that opens it."), show_default=False)
+]
+DataDirOption = Annotated[
+    str | None,
+    typer.Option("--data-dir", metavar="DIR", help=_("Data disk on the box (else it is looked for)."), show_default=False),
+]
+BackendOption = Annotated[
+    str | None,
+    typer.Option("--backend", metavar="NAME", help=_("screen, tmux, detached or auto (prefers screen)."), show_default=False),
+]
+PythonOption = Annotated[
+    str | None,
+    typer.Option("--python", metavar="PATH", help=_("Python on the box (else it is looked for)."), show_default=False),
+]
+AcceptNewOption = Annotated[
+    bool, typer.Option("--accept-new", help=_("Accept its host key unseen, at first contact (for scripts)."), show_default=False)
+]
+
+
+@app.command("add")
+def add(
+    ctx: typer.Context,
+    name: NameArgument,
+    target: Annotated[str, typer.Argument(
+        metavar="TARGET", show_default=False,
+        help=_("The login command from the instance's page in quotes, user@host:port, a name of ~/.ssh/config, or local."),
+    )],
+    key: KeyOption = None,
+    data_dir: DataDirOption = None,
+    backend: BackendOption = None,
+    python: PythonOption = None,
+    accept_new: AcceptNewOption = False,
+    no_connect: Annotated[bool, typer.Option("--no-connect", help=_("Store it without trying it."), show_default=False)] = False,
+    json: JsonOption = False,
+) -> None:
+    """Store a box and try it once: its host key is shown and asked. A box that cannot be reached now is stored all the same."""
+    from cloudrun.app.hosts import Wanted, add_host
+
+    context: Context = ctx.obj
+
+    def connect(host: Host) -> Transport:
+        return context.connect(host, accept_new=accept_new, timeout_s=TRY_TIMEOUT_S)
+
+    wanted = Wanted(target, key, data_dir, backend, python)
+    _told(context, add_host(name, wanted, None if no_connect else connect))
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    name: NameArgument,
+    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help=_("The new address."), show_default=False)] = None,
+    key: KeyOption = None,
+    data_dir: DataDirOption = None,
+    backend: BackendOption = None,
+    python: PythonOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Change what is given of a host; an empty value ("") takes a setting away."""
+    from cloudrun.app.hosts import Wanted, set_host
+
+    _told(ctx.obj, set_host(name, Wanted(target, key, data_dir, backend, python)))
+
+
+def _told(context: Context, stored: Stored) -> None:
+    from cloudrun.app.hosts import document
+
+    for note in stored.notes:
+        context.say(note)
+    problem = stored.problem
+    if context.json:
+        context.emit_json({
+            "host": document(stored.host, None), "reached": stored.reached,
+            "problem": None if problem is None else {"code": problem.code, "message": problem.message, "hint": problem.hint},
+        })
+        return
+    context.say(_("host {name}: {target}").format(name=stored.host.name, target=stored.host.target))
+    if problem is not None:
+        context.say(_("It is stored, but the first try failed: {message}").format(message=problem.message))
+        context.say(problem.hint)
+    elif stored.reached:
+        context.say(_("It answers. Next: cloudrun doctor --host {name}").format(name=stored.host.name))
+
+
+@app.command("ls")
+def ls(ctx: typer.Context, json: JsonOption = False) -> None:
+    """List the hosts; the chosen one has a star."""
+    from cloudrun.app.hosts import document, list_hosts
+
+    context: Context = ctx.obj
+    hosts, default = list_hosts()
+    if context.json:
+        context.emit_json({"hosts": [document(host, default) for host in hosts]})
+        return
+    if not hosts:
+        context.say(_("no hosts yet; add one: cloudrun host add box \"ssh -p PORT USER@HOST\""))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", _("name"), _("target"), _("data disk"), _("backend")):
+        table.add_column(heading, overflow="fold")
+    for host in hosts:
+        table.add_row("*" if host.name == default else "", host.name, host.target, host.data_dir or "", host.backend)
+    context.out(table)
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help=_("Left out: the host that is meant."), show_default=False)
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show a host: what is stored, and where that leads by the ssh configuration."""
+    from cloudrun.app.hosts import list_hosts, show_host
+
+    context: Context = ctx.obj
+    shown = show_host(context.host(name), list_hosts()[1])
+    if context.json:
+        context.emit_json({"host": shown})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for key, value in {**shown, **shown["address"]}.items():
+        if key != "address" and value not in (None, [], False):
+            table.add_row(key, _plain(value))
+    context.out(table)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return "\n".join(f"{one['fingerprint']} ({one['type']})" if isinstance(one, dict) else str(one) for one in value)
+    return _("yes") if value is True else str(value)
+
+
+@app.command("use")
+def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
+    """Choose the host that is meant where nothing else says."""
+    from cloudrun.app.hosts import document, use_host
+
+    context: Context = ctx.obj
+    host = use_host(name)
+    if context.json:
+        context.emit_json({"host": document(host, name)})
+    else:
+        context.say(_("{name} is the chosen host now").format(name=name))
+
+
+@app.command("rm")
+def rm(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: JsonOption = False) -> None:
+    """Forget a host. Nothing on the box is touched; its runs go on."""
+    from cloudrun.app.hosts import remove_host
+
+    context: Context = ctx.obj
+    if not yes and not context.confirm(_("Forget the host {name}? Its runs stay as they are.").format(name=name)):
+        raise CloudrunError("host-rm-declined", name=name)
+    host = remove_host(name)
+    if context.json:
+        context.emit_json({"removed": host.name})
+    else:
+        context.say(_("{name} is forgotten; what is on the box stays").format(name=name))
+
+
+@app.command("trust")
+def trust(
+    ctx: typer.Context,
+    where: Annotated[str, typer.Argument(metavar="NAME", help=_("A host's name, or its [address]:port."), show_default=False)],
+    accept_new: AcceptNewOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Replace the known host key of one box by the one it shows now (it was made anew). Asks, with the fingerprint."""
+    from cloudrun.app.hosts import document, trusted
+
+    context: Context = ctx.obj
+    host, name = trusted(where)
+    context.connect(host, accept_new=accept_new, replace_key_of=name).close()
+    if context.json:
+        context.emit_json({"host": document(host, None), "trusted": name})
+    else:
+        context.say(_("the host key of {name} is known now").format(name=name))
