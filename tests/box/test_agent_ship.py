@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import stat
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from cloudrun.agent import archive, bootstrap
+from cloudrun.agent import archive
 from cloudrun.agent.client import AgentClient
-from cloudrun.errors import CloudrunError
 from cloudrun.transport import connect
 from cloudrun.transport.base import Address, Options, Transport
 from tests.support.sshd import SshBox

@@ -91,7 +91,9 @@ def test_typing_does_not_stop_the_training_and_ctrl_c_reaches_it(way: Laptop, at
     assert "exp_attach is over" in terminal.picture()
 
 
-def test_a_lost_connection_comes_back_by_itself_and_keys_typed_meanwhile_are_discarded(way: Laptop, box: SshBox, attached: Open) -> None:
+def test_a_lost_connection_comes_back_by_itself_and_keys_typed_meanwhile_are_discarded(
+    way: Laptop, box: SshBox, attached: Open
+) -> None:
     launch(way, "screen")
     terminal = attached("exp_attach")
     terminal.shows("step")

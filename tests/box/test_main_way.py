@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import subprocess
 from pathlib import Path
@@ -101,7 +102,9 @@ def test_a_dropped_connection_hurts_nothing_and_logs_go_on(way: Laptop, box: Ssh
     (("bash", "-c", "echo last words; kill -9 $$"), ("SIGKILL", "last words")),
     (("/no/such/program",), ("127", "/no/such/program")),
 ])
-def test_a_run_that_dies_at_once_is_reported_with_its_code_and_last_lines(way: Laptop, command: tuple[str, ...], words: tuple[str, ...]) -> None:
+def test_a_run_that_dies_at_once_is_reported_with_its_code_and_last_lines(
+    way: Laptop, command: tuple[str, ...], words: tuple[str, ...]
+) -> None:
     died = way.run("launch", "exp_dies", "--", *command, code=3)
     for word in words:
         assert word in died.err
@@ -140,9 +143,9 @@ def test_secrets_reach_the_run_and_nothing_else(way: Laptop, box: SshBox) -> Non
     (way.project / "show.sh").write_text('printf "%s" "$TOKEN" | sha256sum\n')
     launched = way.json("launch", "exp_secret", "--env-file", ".env", "--", "bash", "show.sh")
     wait_for(lambda: way.state("exp_secret")["state"] == "succeeded")
-    import hashlib
     assert hashlib.sha256(b"hunter2 $x").hexdigest() in way.run("logs", "exp_secret").out
-    holding = [path for path in [*box.data.rglob("*"), *box.home.rglob("*")] if path.is_file() and b"hunter2" in path.read_bytes()]
+    files = [path for path in [*box.data.rglob("*"), *box.home.rglob("*")] if path.is_file()]
+    holding = [path for path in files if b"hunter2" in path.read_bytes()]
     assert [path.parent.name for path in holding] == ["secrets"]
     assert [oct(path.stat().st_mode & 0o777) for path in holding] == ["0o600"]
     assert launched["state"] in ("running", "succeeded")

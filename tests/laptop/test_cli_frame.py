@@ -59,7 +59,7 @@ def test_what_stands_after_the_dashes_is_the_runs_own(cloudrun: Laptop) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    script = "import sys\nfrom cloudrun.cli.main import run\ncode = run(['--help'])\nprint(sorted(sys.modules), file=sys.stderr)\n"
+    script = "import sys; from cloudrun.cli.main import run; run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.replace("'", "").strip("[]\n").split(", "))
     assert not loaded & {"paramiko", "cryptography", "jinja2", "torch", "libtmux", "tomlkit", "msgspec", "pathspec", "asyncio"}

@@ -32,8 +32,8 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        self.process = subprocess.Popen(argv, cwd=cwd, env={"TERM": "xterm-256color", **env}, stdin=slave, stdout=slave, stderr=slave,
-                                        preexec_fn=controlling, close_fds=True)
+        self.process = subprocess.Popen(argv, cwd=cwd, env={"TERM": "xterm-256color", **env}, stdin=slave, stdout=slave,
+                                        stderr=slave, preexec_fn=controlling, close_fds=True)
 
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
