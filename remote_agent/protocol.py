@@ -472,7 +472,8 @@ def decode(kind: Type[T], value: Any, where: str = "$") -> T:
 
 
 def _decode_value(hint: Any, value: Any, where: str) -> Any:
-    origin, args = getattr(hint, "__origin__", None), getattr(hint, "__args__", ())
+    origin = getattr(hint, "__origin__", None)
+    args: Tuple[Any, ...] = getattr(hint, "__args__", ())
     if hint is Any:
         return value
     if origin is typing.Union:
@@ -485,8 +486,8 @@ def _decode_value(hint: Any, value: Any, where: str) -> Any:
     if origin is dict:
         _expect(isinstance(value, dict), "an object", value, where)
         return {str(key): _decode_value(args[1], item, "%s.%s" % (where, key)) for key, item in value.items()}
-    if is_dataclass(hint):
-        return decode(hint, value, where)  # type: ignore[type-var]
+    if isinstance(hint, type) and is_dataclass(hint):
+        return decode(hint, value, where)
     if hint is float:
         _expect(isinstance(value, (int, float)) and not isinstance(value, bool), "a number", value, where)
         return float(value)

@@ -89,7 +89,7 @@ def launch(client: AgentClient, project: Project, drafted: Draft, options: Optio
             return _launch_once(client, project, drafted, options, told)
         except CloudrunError as error:
             # Another launch of this name, or a change of the code, came in between: look again and start over.
-            if error.code not in ("launch-again", "code-changed-on-box") or attempt == TRIES - 1:
+            if error.code not in ("launch-again", "code-changed-on-box", "code-changing") or attempt == TRIES - 1:
                 raise
     raise AssertionError("unreachable")
 

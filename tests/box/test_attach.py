@@ -111,7 +111,7 @@ def test_tilde_dot_leaves_a_box_that_is_silent(way: Laptop, box: SshBox, attache
     launch(way, "screen")
     terminal = attached("exp_attach")
     terminal.shows("step")
-    frozen = [pid for pid in box.connections()]
+    frozen = list(box.connections())
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -34,7 +35,7 @@ def runs_table(answers: list[HostRuns], *, with_host: bool) -> Table:
     table.add_column(_("SESSION"), no_wrap=True)
     for answer in answers:
         for run in answer.runs:
-            row = [
+            row: list[RenderableType] = [
                 Text(run.name), state_text(run), Text(cause_words(run)), age(run.age_s) if run.age_s is not None else "-",
                 str(run.attempt or "-"), Text(progress_words(run)), gpus_words(run.gpus), run.backend or "-",
             ]
