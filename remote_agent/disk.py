@@ -133,15 +133,22 @@ def _try_room(path: str) -> Optional[Room]:
 def _look(path: str) -> Dict[str, Any]:
     """Runs in the child. Fields of Room."""
     wanted = os.path.realpath(path)
-    real = wanted
-    while not os.path.lexists(real) and real != "/":
-        real = os.path.dirname(real)
+    real, named = _nearest(wanted), _nearest(path)
+    # A link into a disk that is not there: the folder cannot be made, although an ancestor of its target exists.
+    dangling = os.path.islink(named) and not os.path.exists(named)
     figures = os.statvfs(real)
     return {
-        "real": real, "exists": real == wanted, "is_folder": os.path.isdir(real),
+        "real": named if dangling else real, "exists": real == wanted, "is_folder": os.path.isdir(real) and not dangling,
         "writable": os.access(real, os.W_OK | os.X_OK),
         "free_bytes": figures.f_bavail * figures.f_frsize, "total_bytes": figures.f_blocks * figures.f_frsize,
         # btrfs and some network file systems make inodes as they go and say 0 of 0.
         "free_inodes": figures.f_favail if figures.f_files else None,
         "total_inodes": figures.f_files if figures.f_files else None,
     }
+
+
+def _nearest(path: str) -> str:
+    """The path or its nearest ancestor that is there; a link is there even where what it names is not."""
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)
+    return path

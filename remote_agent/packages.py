@@ -57,6 +57,7 @@ class _Job:
     tried: List[str] = field(default_factory=list)
     output: str = ""
     said_at: float = float("-inf")
+    counted_at: float = float("-inf")
 
     def left_s(self) -> float:
         return max(0.0, self.ends - self.means.clock())
@@ -80,6 +81,7 @@ def install(program: str, say: Say, deadline_s: float = 300.0, means: Optional[M
         return found
     job = _job(program, say, deadline_s, means or Means())
     say("installing", program=program, manager=job.manager)
+    job.said_at = job.means.clock()
     # First as things stand: the index update is the slow part, and a box without a way out cannot do it at all.
     found = _attempt(job, _install_command(job))
     if found is None:
@@ -159,9 +161,9 @@ def _run(job: _Job, command: List[str]) -> programs.Finished:
 
 def _say_alive(job: _Job, tail: bytes) -> None:
     """While a manager works: the countdown where it says that it waits for a lock, else a sign of life."""
-    lines = re.split(r"[\r\n]+", tail.decode("utf-8", "replace").strip())
-    if _LOCKED.search(lines[-1]):
-        _say_waiting(job, lines[-1])
+    text = tail.decode("utf-8", "replace").strip()
+    if _LOCKED.search(re.split(r"[\r\n]+", text)[-1]):
+        _say_waiting(job, text)
     elif job.means.clock() - job.said_at >= _SAY_EVERY_S:
         job.said_at = job.means.clock()
         job.say("working", program=job.program, left_s=int(job.left_s()))
@@ -169,8 +171,8 @@ def _say_alive(job: _Job, tail: bytes) -> None:
 
 def _say_waiting(job: _Job, text: str) -> None:
     now = job.means.clock()
-    if now - job.said_at >= min(_SAY_EVERY_S, _RETRY_S):
-        job.said_at = now
+    if now - job.counted_at >= _RETRY_S:
+        job.said_at = job.counted_at = now
         job.say("waiting-for-lock", program=job.program, left_s=int(job.left_s()), holder=_holder(text))
 
 
