@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +102,7 @@ class Patience:
         return whole * (0.5 + self.chance() / 2)
 
 
-def read_log(link: Link, request: protocol.FollowRequest, patience: Patience | None = None) -> Iterator[Event]:
+def read_log(link: Link, request: protocol.FollowRequest, patience: Patience | None = None) -> Generator[Event, None, None]:
     """Events of the log; the last one is `Ended`.
 
     The first connection's failure is an error at once. With `follow` later ones are made again without end, and the
@@ -126,7 +126,7 @@ class _Reading:
     tries: int = 0
     opened_at: float = 0.0
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event, None, None]:
         try:
             self._open()
             while True:

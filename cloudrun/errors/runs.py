@@ -11,6 +11,11 @@ ENTRIES: dict[str, Entry] = {
         Exit.USAGE, N_("attach does not work on Windows yet"), N_("cloudrun logs -f {run}   (or run cloudrun inside WSL)"),
     ),
     "attach-declined": Entry(Exit.REFUSED, N_("{run} was left to whoever is attached"), N_("cloudrun attach {run} --shared   (or --take)")),
+    "bad-pattern": Entry(
+        Exit.USAGE,
+        N_("--grep {pattern!r} is no regular expression: {detail}"),
+        N_("Put a backslash before what is meant literally, for example --grep 'loss \\(train\\)'"),
+    ),
     "run-died": Entry(
         Exit.RUN_FAILED,
         N_("{run} started and died at once: {ending}"),
