@@ -115,7 +115,7 @@ class Context:
     def connect(
         self, host: Host, *, accept_new: bool = False, timeout_s: float = 20.0, replace_key_of: str = ""
     ) -> Transport:
-        """A connection to the host. `replace_key_of`: a known_hosts name whose changed key is asked about. Raises CloudrunError."""
+        """A connection to the host. `replace_key_of`: a known_hosts name whose key may be replaced. Raises CloudrunError."""
         from cloudrun.config.hosts import known_hosts_path
         from cloudrun.transport import connect
         from cloudrun.transport.base import Options

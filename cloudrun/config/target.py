@@ -21,7 +21,7 @@ _WEB = str.maketrans({
     "\u2013": "-", "\u2014": "-", "\u2212": "-", "\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'",
     "\uff1a": ":", "\uff20": "@",
 })
-_PASSWORD = re.compile(r"(?i)(?:登录|登陆|root)?\s*(?:password|passwd|密码|口令)\s*[:=]\s*\S*")
+_PASSWORD = re.compile(r"(?i)(?:登录|登陆|root)?\s*(?:(?:password|passwd)\s*[:=]|(?:密码|口令)\s*[:=]?)\s*\S*")
 #: A shell's prompt, or a page's label ("登录指令:", "SSH command:"), before the text proper.
 _PROMPT = re.compile(r"^\s*(?:[$#>]\s+|[^\s@:]*[^\x00-\x7f][^\s@:]*\s*:\s*|(?i:ssh|login|command|ssh command|ssh login)\s*:\s+)")
 _HOSTNAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?\Z")
@@ -101,7 +101,7 @@ def _one_line(text: str) -> tuple[str, tuple[str, ...]]:
     lines = [" ".join(_PROMPT.sub("", line).split(" ")).strip() for line in without.splitlines()]
     lines = [line for line in lines if line]
     if len(lines) > 1:
-        raise CloudrunError("target-lines", target=lines[0], second=lines[1])
+        raise CloudrunError("target-lines", target=lines[0])  # the others may be a password
     line = lines[0] if lines else ""
     if len(line) > 1 and line[0] == line[-1] and line[0] in "'\"`":  # quoted as a whole
         line = line[1:-1].strip()
@@ -196,7 +196,7 @@ def _as_target(login: _Login, notes: tuple[str, ...]) -> Target:
     place = _place(login.place or "", notes)
     user, port = login.user or place.user, login.port or place.port
     found = Target(
-        text="", hostname=_hostname(login.hostname) if login.hostname else place.hostname, user=user, port=port,
+        text="", hostname=_hostname(login.hostname, login.hostname) if login.hostname else place.hostname, user=user, port=port,
         keys=tuple(login.keys), identities_only=login.identities_only, jumps=login.jumps, proxy_command=login.proxy_command,
         lookup=port is None and not login.hostname, notes=place.notes,
     )
@@ -236,7 +236,7 @@ def _place(word: str, notes: tuple[str, ...]) -> Target:
         hostname, port = place, None
     if at:
         _user(user)
-    checked = _hostname(hostname)
+    checked = _hostname(hostname, word)
     number = None if port is None else _port(port)
     shown = f"[{checked}]" if ":" in checked else checked
     text = f"{user}@{shown}" if user else shown
@@ -254,7 +254,7 @@ def _url(word: str, notes: tuple[str, ...]) -> Target:
     if split.password is not None:
         notes = (*notes, _password_note())
     user = _user(unquote(split.username)) if split.username else ""
-    hostname = _hostname(split.hostname or "")
+    hostname = _hostname(split.hostname or "", "ssh://")
     shown = f"[{hostname}]" if ":" in hostname else hostname
     text = (f"{user}@{shown}" if user else shown) + (f":{port}" if port else "")
     return Target(text, hostname, user, port, lookup=port is None, notes=notes)
@@ -272,9 +272,9 @@ def _user(text: str) -> str:
     return text
 
 
-def _hostname(text: str) -> str:
+def _hostname(text: str, within: str) -> str:
     if not text:
-        raise CloudrunError("target-no-host", target=text)
+        raise CloudrunError("target-no-host", target=within)
     if _V6.match(text) or _HOSTNAME.match(text):
         return text
     wrong = next((letter for letter in text if not re.match(r"[A-Za-z0-9._-]", letter)), text[0])

@@ -70,7 +70,7 @@ ENTRIES: dict[str, Entry] = {
     "target-empty": Entry(Exit.USAGE, N_("the target is empty"), _TARGETS),
     "target-lines": Entry(
         Exit.USAGE,
-        N_("the target has more than one line: {target!r}, then {second!r}"),
+        N_("the target has more than one line; the first is {target!r}"),
         _TARGETS,
     ),
     "target-words": Entry(
