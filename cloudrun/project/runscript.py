@@ -66,8 +66,8 @@ def _template() -> jinja2.Template:
 
 
 def _bash_text(text: str) -> str:
-    """The user's text with Unix line ends, and none at its end: a last command that ends the text is exec'd by bash."""
-    return re.sub(r"(?<!\\)\n+\Z", "", text.replace("\r\n", "\n"))
+    """The user's text without line ends at its end: bash gives its place to a last command that ends the text."""
+    return re.sub(r"(?<!\\)\n+\Z", "", text)
 
 
 def _at_home(path: str, home: str) -> str:

@@ -121,11 +121,11 @@ def lines(tag: str, count: int) -> bytes:
 # ---------------------------------------------------------------------------------------- how it ended
 
 
-@pytest.mark.parametrize("python", pythons(), ids=lambda path: Path(path).name)
-@pytest.mark.parametrize(("command", "code", "number"), [
-    ("exit 0", 0, None), ("exit 3", 3, None), ("exit 137", 137, None),
-    ("kill -KILL $$", None, 9), ("kill -TERM $$", None, 15), ("ulimit -S -c 0; kill -SEGV $$", None, 11),
-    ("if then", 2, None), ("/no/such/program", 127, None),
+@pytest.mark.parametrize(("python", "command", "code", "number"), [
+    *((python, *case) for python in pythons() for case in (("exit 137", 137, None), ("kill -KILL $$", None, 9))),
+    (sys.executable, "exit 0", 0, None), (sys.executable, "kill -TERM $$", None, 15),
+    (sys.executable, "ulimit -S -c 0; kill -SEGV $$", None, 11),
+    (sys.executable, "if then", 2, None), (sys.executable, "/no/such/program", 127, None),
 ])
 def test_ends_as_the_command_ended(teed: Teed, python: str, command: str, code: int | None, number: int | None) -> None:
     process = teed.start("printf 'a word\\n'\n" + command, python=python, preexec_fn=_cores_allowed)

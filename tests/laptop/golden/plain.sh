@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Launch 2, written once by `cloudrun launch`. The supervisor starts it; by hand (`bash run.sh`) it runs the same command
+# and keeps a log of its own. Names that begin with cloudrun_ are this script's. Needs bash 4.2 (lastpipe, dates in printf).
+set +eu
+
+# ---------------------------------------------------------------- the texts at the heart, as they were written
+# TMPDIR: before bash 5.1 a here-document is a file in $TMPDIR, else in /tmp, and a full system disk must not cost the run.
+
+cloudrun_command_text() {
+    local TMPDIR=/dev/shm LC_ALL=C
+    IFS= read -r -d '' cloudrun_text <<'CLOUDRUN_TEXT'
+python train.py --lr 1e-4
+CLOUDRUN_TEXT
+    cloudrun_text=${cloudrun_text%$'\n'}
+}
+
+# ---------------------------------------------------------------- before it
+cloudrun_fail() {
+    printf 'cloudrun: %s\n' "$1" >&2
+    exit 125
+}
+
+cloudrun_activate() { # a login shell here has conda first, by a line of ~/.bashrc that only interactive shells reach
+    local cloudrun_root
+    [ -z "${CONDA_PREFIX-}${VIRTUAL_ENV-}" ] || return
+    case $(type -P python) in '' | /bin/python | /usr/bin/python) ;; *) return ;; esac
+    for cloudrun_root in "${cloudrun_conda_roots[@]}"; do
+        if [ -x "$cloudrun_root/bin/python" ]; then
+            export PATH="$cloudrun_root/bin:$PATH"
+            return
+        fi
+    done
+}
+cloudrun_conda_roots=(
+    /root/miniconda3 /root/{miniconda3,anaconda3,miniforge3,mambaforge}
+    /opt/{conda,miniconda3,anaconda3,miniforge3} /usr/local/{miniconda3,anaconda3}
+)
+
+cloudrun_prepare() {
+    export CLOUDRUN_RUN_DIR=$cloudrun_run_dir CLOUDRUN_ATTEMPT CLOUDRUN_DATA_DIR=/root/autodl-tmp
+    export PYTHONUNBUFFERED=1 PYTHONIOENCODING=utf-8
+    export LANG=C.UTF-8 LC_ALL=C.UTF-8
+    cd -- /root/cloudrun/vision/exp_resnet50 || cloudrun_fail 'the working folder cannot be entered: /root/cloudrun/vision/exp_resnet50'
+    cloudrun_activate
+    [ "${PYTORCH_CUDA_ALLOC_CONF+set}${PYTORCH_ALLOC_CONF+set}" ] || export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+    [ "${HF_HOME+set}" ] || export HF_HOME=/root/autodl-tmp/cloudrun/cache/huggingface
+    [ "${TORCH_HOME+set}" ] || export TORCH_HOME=/root/autodl-tmp/cloudrun/cache/torch
+    [ "${XDG_CACHE_HOME+set}" ] || export XDG_CACHE_HOME=/root/autodl-tmp/cloudrun/cache/xdg
+    export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$cloudrun_agent" # last: nothing of the user's is hidden by ours
+}
+
+# ---------------------------------------------------------------- the heart
+cloudrun_heart() {
+    trap '' TSTP # the tee goes on under Ctrl-Z, and so does this
+    cloudrun_prepare
+    case $CLOUDRUN_STEP in
+    command)
+        cloudrun_command_text ;;
+    *) cloudrun_fail "this launch has no step '$CLOUDRUN_STEP'" ;;
+    esac
+    [ -n "$cloudrun_text" ] || cloudrun_fail "the $CLOUDRUN_STEP is not to be had: bash could keep it neither in /dev/shm nor in /tmp"
+    local cloudrun_step=$CLOUDRUN_STEP
+    unset CLOUDRUN_SUPERVISED CLOUDRUN_STEP CLOUDRUN_LOG CLOUDRUN_EXIT_RECORD
+    # Bash gives its place to a last command that ends the text, so that signals and exit code are the command's own.
+    # A set-up of many lines fails (-e) where one of them does.
+    [ "$cloudrun_step" = setup ] && exec "$BASH" -e -c -- "$cloudrun_text" setup
+    exec "$BASH" -c -- "$cloudrun_text" exp_resnet50
+}
+
+cloudrun_python=/root/miniconda3/bin/python
+cloudrun_agent=/root/.cloudrun/agent/0123456789ab
+cloudrun_run_dir=/root/autodl-tmp/cloudrun/runs/exp_resnet50
+if [ "${CLOUDRUN_SUPERVISED-}" = 1 ]; then
+    cloudrun_run_dir=$CLOUDRUN_RUN_DIR
+    cloudrun_tee=(--log "$CLOUDRUN_LOG" --current ${CLOUDRUN_EXIT_RECORD:+--exit-record "$CLOUDRUN_EXIT_RECORD"})
+else
+    CLOUDRUN_STEP=command CLOUDRUN_ATTEMPT=0
+    TZ=UTC0 printf -v cloudrun_log '%s/logs/by-hand-%(%Y%m%dT%H%M%SZ)T.log' "$cloudrun_run_dir" -1
+    printf 'cloudrun: the log is %s\n' "$cloudrun_log" >&2
+    cloudrun_tee=(--log "$cloudrun_log" --by-hand)
+fi
+[ -x "$cloudrun_python" ] || cloudrun_fail "the agent's Python is gone: $cloudrun_python"
+[ -e "$cloudrun_agent" ] || cloudrun_fail "the agent is gone: $cloudrun_agent; any cloudrun command to this box brings it back"
+
+# Under lastpipe (without job control) this very shell becomes the tee, and so the command's parent, who reads its wait status.
+shopt -s lastpipe
+( cloudrun_heart ) 2>&1 | {
+    trap '' INT TERM HUP QUIT TSTP TTIN TTOU PIPE # from now on, not only once Python is up
+    exec "$cloudrun_python" -I "$cloudrun_agent" tee --limit 2000000000 "${cloudrun_tee[@]}"
+}
