@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 from remote_agent import layout
@@ -21,25 +20,6 @@ EXIT_NO_TERMINAL = 2
 EXIT_NO_SESSION = 41
 EXIT_ELSEWHERE = 42
 EXIT_CANNOT = 43
-
-
-@dataclass
-class Attachable:
-    """A session that can be entered. `clients`: attached now. `leave`: the keys that leave it ("Ctrl-a d")."""
-
-    backend: str
-    session: str
-    clients: int
-    leave: str
-
-
-def prepare(name: str) -> Attachable:
-    """What a client should know before it opens a terminal.
-
-    Raises AgentError: session-not-running, detached-cannot-attach.
-    """
-    holder, found = _holder(name)
-    return Attachable(holder.name, found.id, found.clients, holder.leave_keys(name))
 
 
 def main(arguments: List[str]) -> int:
