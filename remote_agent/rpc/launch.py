@@ -6,11 +6,10 @@ whole, `pending` is written before the session is asked for, and a `pending` tha
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import List, Optional
 
-from remote_agent import clock, layout, processes, runs
+from remote_agent import clock, layout, processes
 from remote_agent.protocol import LIVE_STATES, AgentError, Attempt, Launched, LaunchRequest, RunInfo, Spec, State
 from remote_agent.rpc import launch_files
 from remote_agent.rpc.exclusive import exclusive
@@ -19,10 +18,10 @@ from remote_agent.rpc.launch_wait import await_start
 from remote_agent.rpc.prepare import next_attempt, next_launch, refuse_foreign
 from remote_agent.rpc.request import check_name, data_dir_of, request_of
 from remote_agent.rpc.server import Call
+from remote_agent.rpc.settled import settled
 
-_POLL_S = 0.05
-#: A process that is just becoming another program has no command line for a moment.
-_QUIET_S = 0.5
+#: Files that the box had changed, each said by name up to so many.
+_MAX_NAMED = 20
 
 
 @dataclass
@@ -45,10 +44,12 @@ def launch(call: Call) -> Launched:
     run = data.run(request.spec.run)
     archived_to = None
     with exclusive(data, run.name, call):
-        existing = _settled(run)
+        existing = settled(run)
         live = _same_live(run, existing, request)
         if not live:
             archived_to = _start(_Start(call, request, data, run, existing))
+    if live and existing is not None and existing.state == "running" and existing.phase == "command":
+        return Launched("already-running", existing)
     launched = await_start(call, run)
     if live and launched.outcome == "started":
         launched.outcome = "already-running"
@@ -57,23 +58,6 @@ def launch(call: Call) -> Launched:
 
 
 # -------------------------------------------------------------------------------------- what stands there
-
-
-def _settled(run: layout.Run) -> Optional[RunInfo]:
-    """The run as it stands, after a launch that broke half-way has either come to life or surely will not."""
-    deadline = time.monotonic() + runs.START_WINDOW_S
-    last_sign = time.monotonic()
-    while time.monotonic() < deadline and time.monotonic() - last_sign < _QUIET_S:
-        state = layout.read_record(State, run.state)
-        if state is None or state.state != "pending" or state.supervisor is not None:
-            return runs.info(run)
-        if processes.mentioning(run.path):
-            last_sign = time.monotonic()
-        time.sleep(_POLL_S)
-    shown = runs.info(run)
-    if shown is not None and shown.state == "pending":
-        shown.state, shown.cause = runs.LOST, "never-started"
-    return shown
 
 
 def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequest) -> bool:
@@ -137,9 +121,14 @@ def _apply_code(start: _Start) -> None:
     if start.request.staging is not None:
         from remote_agent import code
         spec = start.request.spec
-        code.apply(spec.project, spec.project_id, spec.run, start.request.staging)
+        applied = code.apply(spec.project, spec.project_id, spec.run, start.request.staging)
+        for path in applied.put_aside[:_MAX_NAMED]:
+            start.call.event("put-aside", path=path, kept=applied.aside, count=len(applied.put_aside))
 
 
 def _place_links(start: _Start) -> None:
-    from remote_agent import code
-    code.place_links(start.request.spec, start.run)
+    spec = start.request.spec
+    if spec.links or spec.outputs:
+        from remote_agent import code
+        for target in code.place_links(spec, start.run).missing:
+            start.call.event("link-target-missing", target=target)

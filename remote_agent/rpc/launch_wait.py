@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from remote_agent import layout, processes, runs
-from remote_agent.protocol import LIVE_STATES, AgentError, Launched, RunInfo, State
+from remote_agent.protocol import LIVE_STATES, AgentError, Launched, RunInfo, Spec, State
 from remote_agent.rpc.server import Call
 
 #: A command that lives this long is said to run.
 ALIVE_S = 1.0
-#: How long the session and the supervisor may take to say their first word.
-FIRST_WORD_S = 60.0
-#: How long a set-up is waited for; it goes on without us.
-SETUP_S = 1800.0
+#: How long the supervisor may be silent in a session that lives.
+FIRST_WORD_S = 120.0
+#: How long a set-up, or a slow activation, is waited for; it goes on without us.
+PATIENCE_S = 1800.0
 SAY_EVERY_S = 3.0
 _POLL_S = 0.03
 
@@ -26,7 +26,8 @@ class _Watch:
 
     begun: float = field(default_factory=time.monotonic)
     alive_since: Optional[float] = None
-    said: float = 0.0
+    said: float = field(default_factory=time.monotonic)
+    setup_said: bool = False
 
 
 def await_start(call: Call, run: layout.Run) -> Launched:
@@ -40,16 +41,27 @@ def await_start(call: Call, run: layout.Run) -> Launched:
             return _ended(run, shown)
         if _runs(run, shown, watch) or call.gone:
             return Launched("started", shown)
-        now = time.monotonic()
-        if shown.phase == "setup" and shown.state != "pending":
-            if now - watch.begun > SETUP_S:
-                return Launched("started", shown)
-            if now - watch.said > SAY_EVERY_S:
-                call.event("setup", run=run.name, log=shown.log, waited_s=round(now - watch.begun))
-                watch.said = now
-        elif shown.state == "pending" and now - watch.begun > FIRST_WORD_S:
-            raise AgentError("launch-silent", run=run.name, waited_s=round(now - watch.begun))
+        waited_s = time.monotonic() - watch.begun
+        if shown.state == "pending" and waited_s > FIRST_WORD_S:
+            raise AgentError("launch-silent", run=run.name, waited_s=round(waited_s))
+        if waited_s > PATIENCE_S:
+            return Launched("started", shown)
+        _say(call, run, shown, watch)
         time.sleep(_POLL_S)
+
+
+def _say(call: Call, run: layout.Run, shown: RunInfo, watch: _Watch) -> None:
+    """A set-up once, with what it is; then a sign of life now and again, which finds out whether anybody still listens."""
+    now = time.monotonic()
+    if shown.phase == "setup" and not watch.setup_said:
+        spec = layout.read_record(Spec, run.launch(shown.launch).spec)
+        call.event("setup", run=run.name, setup=spec.setup if spec else None, log=shown.log)
+        watch.setup_said = True
+    elif now - watch.said > SAY_EVERY_S:
+        call.event("starting", run=run.name, phase=shown.phase, waited_s=round(now - watch.begun))
+    else:
+        return
+    watch.said = now
 
 
 def _runs(run: layout.Run, shown: RunInfo, watch: _Watch) -> bool:

@@ -14,6 +14,7 @@ from remote_agent.rpc.exclusive import exclusive
 from remote_agent.rpc.launch_session import end_leftover
 from remote_agent.rpc.request import data_dir_of
 from remote_agent.rpc.server import Call
+from remote_agent.rpc.settled import settled
 
 
 def remove(call: Call) -> Dict[str, Any]:
@@ -22,7 +23,7 @@ def remove(call: Call) -> Dict[str, Any]:
     name = runs.resolve(data.data_dir, str(call.body.get("name")), None).name
     run = data.run(name)
     with exclusive(data, name, call):
-        shown = runs.info(run)
+        shown = settled(run)
         if shown is None:
             raise AgentError("no-such-run", name=name, near=[])
         _refuse_living(run, shown)

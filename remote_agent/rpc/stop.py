@@ -27,6 +27,7 @@ from remote_agent.rpc.exclusive import exclusive
 from remote_agent.rpc.launch_session import end_leftover
 from remote_agent.rpc.request import data_dir_of
 from remote_agent.rpc.server import Call
+from remote_agent.rpc.settled import settled
 
 #: Beyond the grace: the kill, the tee's last words, the session's end. A supervisor that takes longer has failed us.
 MARGIN_S = 30.0
@@ -50,7 +51,7 @@ def stop(call: Call) -> Dict[str, Any]:
     name = runs.resolve(data.data_dir, str(call.body.get("name")), None).name
     job = _Stop(call, data.run(name), 0, _grace(call.body.get("grace_s")))
     with exclusive(data, name, call):
-        shown = _shown(job.run)
+        shown = settled(job.run) or _shown(job.run)
         if shown.state not in LIVE_STATES and not processes.marked(job.run.path):
             return {"run": _at_rest(job.run, shown), "already": True}
         job.launch = shown.launch
