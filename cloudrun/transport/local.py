@@ -19,7 +19,7 @@ from cloudrun.transport.base import Address, Counts, Options, TerminalSize
 from cloudrun.transport.tail import Tail
 
 #: What a command may take to end by itself when its channel is closed, before it is made to.
-END_TIMEOUT_S = 2.0
+END_TIMEOUT_S = 1.0
 _BLOCK_BYTES = 1024 * 1024
 
 

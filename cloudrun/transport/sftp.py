@@ -14,7 +14,7 @@ ANSWER_TIMEOUT_S = 30.0
 FINISH_TIMEOUT_S = 120.0
 BLOCK_BYTES = 32 * 1024
 #: What a missing, broken or refusing SFTP looks like.
-BROKEN = (paramiko.SSHException, EOFError, OSError)
+BROKEN = (paramiko.SFTPError, paramiko.SSHException, EOFError, OSError)
 #: Arguments: temporary, path, mode, size. A cut connection ends `cat` as a finished one does, so the size decides.
 _SCRIPT = (
     'umask 077; if cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$3" "$1" && mv -f "$1" "$2"; '

@@ -90,7 +90,9 @@ def test_two_writers_lose_nothing(laptop: Path) -> None:
     assert sorted(host.name for host in load_hosts()) == sorted(names)
 
 
-@pytest.mark.parametrize(("name", "shown"), [("my box", "' '"), ("-x", "'-'"), ("盒子", "'盒'"), ("a" * 64, "63"), ("", "1 to 63")])
+@pytest.mark.parametrize(("name", "shown"), [
+    ("my box", "' '"), ("-x", "'-'"), ("盒子", "'盒'"), ("a" * 64, "63"), ("", "1 to 63"),
+])
 def test_names_are_checked_and_the_wrong_character_named(laptop: Path, name: str, shown: str) -> None:
     with pytest.raises(CloudrunError) as caught:
         add(name)
@@ -106,7 +108,10 @@ def test_the_commands_from_outside(laptop: Path, capfdbinary: pytest.CaptureFixt
         return code, json.loads(capfdbinary.readouterr().out)
 
     code, answer = said("add", "box", "ssh -p 23456 root@h.example", "--no-connect", "--backend", "screen")
-    entry = {"name": "box", "target": "ssh -p 23456 root@h.example", "key": None, "data_dir": None, "backend": "screen", "python": None}
+    entry = {
+        "name": "box", "target": "ssh -p 23456 root@h.example", "key": None, "data_dir": None, "backend": "screen",
+        "python": None,
+    }
     assert (code, answer) == (0, {"host": {**entry, "default": False}, "reached": None, "problem": None})
     assert said("use", "box")[0] == 0
     assert said("ls") == (0, {"hosts": [{**entry, "default": True}]})

@@ -57,8 +57,9 @@ def test_keys_tokens_and_jumps_come_resolved(config: Path) -> None:
     found = resolve(Asked("autodl-7", config=config))
     assert (found.hostname, found.port, found.user, found.identities_only) == ("region-9.example.net", 23456, "root", True)
     assert [key.name for key in found.keys] == ["id_ed25519_region-9.example.net", "work"]  # the missing one is dropped
-    assert [(hop.user, hop.hostname, hop.port) for hop in found.jumps][0] == ("ops", "bastion.example.net", 2200)
-    assert [(hop.hostname, hop.port) for hop in found.jumps][1] == ("2001:db8::9", 2201)
+    first, second = found.jumps
+    assert (first.user, first.hostname, first.port) == ("ops", "bastion.example.net", 2200)
+    assert (second.hostname, second.port) == ("2001:db8::9", 2201)
 
 
 def test_match_applies_only_where_it_matches(config: Path) -> None:
@@ -89,7 +90,7 @@ def test_jumps_in_a_circle_end(config: Path) -> None:
 
 
 def test_the_answer_of_ssh_is_read_purely() -> None:
-    found = parse_answer("host x\nuser root\nhostname h\nport 22\nproxyjump none\nidentityfile ~/.ssh/id_rsa\nidentityfile ~/.ssh/id_ed25519\n")
+    found = parse_answer("hostname h\nport 22\nproxyjump none\nidentityfile ~/.ssh/id_rsa\nidentityfile ~/.ssh/id_ed25519\n")
     assert (found.jumps, found.identity_files) == ((), ())  # all of them ssh's own defaults
     mixed = parse_answer("hostname h\nport 22\nidentityfile ~/.ssh/id_rsa\nidentityfile /k\n")
     assert mixed.identity_files == ("~/.ssh/id_rsa", "/k")
