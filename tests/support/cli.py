@@ -36,7 +36,8 @@ class Laptop:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def json(self, *words: str, timeout_s: float = 60, code: int | None = 0) -> Any:
-        return json.loads(self.run(*words, "--json", timeout_s=timeout_s, code=code).out)
+        end = words.index("--") if "--" in words else len(words)
+        return json.loads(self.run(*words[:end], "--json", *words[end:], timeout_s=timeout_s, code=code).out)
 
     def start(self, *words: str, **settings: Any) -> subprocess.Popen[bytes]:
         settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
