@@ -22,7 +22,8 @@ PATIENT = Patient("box", "root@127.0.0.1:2222", "/data")
 GOOD = [
     Check("python", "ok", "python", {"version": "3.11.2", "path": "/usr/bin/python3"}),
     Check("data-disk", "ok", "data-disk", {"path": "/root/autodl-tmp", "mount": "/root/autodl-tmp", "source": "known"}),
-    Check("disk-space", "ok", "disk-space", {"path": "/d", "free_bytes": 39 * GB, "total_bytes": 50 * GB, "needed_bytes": 5 * GB}),
+    Check("disk-space", "ok", "disk-space", {"path": "/d", "free_bytes": 39 * GB, "total_bytes": 50 * GB,
+                                        "needed_bytes": 5 * GB}),
     Check("inodes", "ok", "inodes", {"path": "/d", "free": 3000000, "total": 3276800}),
     Check("sessions", "ok", "sessions", {"programs": "screen 4.09.00, tmux 3.3a"}),
 ]

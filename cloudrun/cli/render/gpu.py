@@ -44,7 +44,7 @@ def gpu_view(answer: HostGpus) -> RenderableType:
     parts.extend(Text(words, style="yellow") for words in map(starving_words, answer.report.gpus) if words)
     if answer.report.foreign_processes:
         parts.append(Text(_(
-            "other processes than these runs' are on the cards; whose they are cannot be told from inside a container"
+            "other processes than these runs' are on the cards (whose is not asked: in a container their numbers are not ours)"
         ), style="dim"))
     return Group(*parts)
 
