@@ -15,6 +15,7 @@ import pytest
 from remote_agent import code, protocol
 from remote_agent.protocol import AgentError, CodeOffer, FileEntry
 from tests.support.codebox import CodeBox, Link, Script, Tree, as_on_disk, entries, frames, on_disk
+from tests.support.namespace import in_mount_namespace
 
 
 @pytest.fixture
@@ -340,3 +341,50 @@ def test_links_never_take_the_place_of_content(box: CodeBox, tmp_path: Path, lin
         code.make_links(str(box.tree()), links, outputs, str(tmp_path / "run"))
     assert caught.value.code == expected
     assert box.shown() == before
+
+
+# ------------------------------------------------------------------------------------------------- full disk
+
+FULL = """
+import hashlib, io, os, zlib
+from remote_agent import code
+from remote_agent.protocol import AgentError, CodeOffer, FileEntry, dump_frame
+
+def offer(*contents):
+    files = [FileEntry("f%d" % n, 0o644, len(c), hashlib.sha256(c).hexdigest()) for n, c in enumerate(contents)]
+    return code.offer(CodeOffer("exp", "proj", "p-1", files))
+
+def bring(wanted, *contents):
+    frames = dump_frame({"kind": "data"}, zlib.compress(b"".join(contents))) + dump_frame({"kind": "end"})
+    code.receive(wanted.staging, io.BytesIO(frames))
+    code.apply("proj", "p-1", "exp", wanted.staging)
+
+def refused(work):
+    try:
+        work()
+    except AgentError as error:
+        print(error.code, error.params["needed_bytes"] > error.params["free_bytes"], os.listdir("cloudrun/proj/.staging"))
+
+os.environ["HOME"] = os.path.abspath("home")
+os.chdir("home")
+old, new = b"old", os.urandom(10 << 20)
+bring(offer(old), old)
+refused(lambda: offer(os.urandom(40 << 20)))
+wanted = offer(new)
+with open("ballast", "wb") as ballast:
+    try:
+        while ballast.write(bytes(1 << 20)):
+            ballast.flush()
+    except OSError:
+        pass
+refused(lambda: bring(wanted, new))
+print(open("cloudrun/proj/exp/f0").read(), os.listdir("cloudrun/proj/exp"))
+os.unlink("ballast")
+bring(offer(new), new)
+print(os.path.getsize("cloudrun/proj/exp/f0"))
+"""
+
+
+def test_a_full_system_disk_is_said_with_its_figures_and_changes_nothing(tmp_path: Path) -> None:
+    said = in_mount_namespace(tmp_path, "mkdir home; mount -t tmpfs -o size=40M none home", FULL, sys.executable)
+    assert said.splitlines() == ["code-disk-full True []", "code-disk-full True []", "old ['f0']", str(10 << 20)]
