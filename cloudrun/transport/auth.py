@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,10 @@ class LinkLost(Exception):
     """The server hung up during the login (too many tries, too slow a typist): connect again and go on with the next way."""
 
 
+class _OldServer(Exception):
+    """It hung up on a signature of today: the same key once more, on another connection, with an old one."""
+
+
 @dataclass
 class Candidate:
     """One key to try. `make` may ask for a passphrase; `blob` is its public half where that is known before."""
@@ -50,6 +55,7 @@ class Login:
         self._problems: list[CloudrunError] = []
         self._methods: list[str] = []
         self._typed: str | None = None
+        self._sha1 = False
 
     def into(self, link: Link) -> None:
         """Logs in on that connection. Raises CloudrunError; LinkLost when another connection may get further."""
@@ -78,28 +84,37 @@ class Login:
         except CloudrunError as error:
             self._problems.append(error)
             return False
-        self._tried.append(candidate.label)
+        if candidate.label not in self._tried:
+            self._tried.append(candidate.label)
 
         def offer(link: Link) -> bool:
             return self._offer(link, key)
 
-        if not self._guarded(link, offer):
-            return False
+        try:
+            if not self._guarded(link, offer):
+                return False
+        except _OldServer as error:
+            self._candidates = itertools.chain([Candidate(candidate.label, _just(key), candidate.blob)], self._candidates or ())
+            raise LinkLost from error
         self._proven = offer
         return True
 
     def _offer(self, link: Link, key: paramiko.PKey) -> bool:
+        """One key. A server too old to say which signatures it takes may know SHA-1 alone: that is tried once."""
+        link.force_sha1 = self._sha1
         try:
             self._methods = list(link.auth_publickey(self.user, key))
         except paramiko.BadAuthenticationType:
             raise
         except paramiko.AuthenticationException:
-            if "rsa" not in key.get_name() or link.says_signatures or link.force_sha1 or not link.is_active():
+            if "rsa" not in key.get_name() or link.says_signatures or self._sha1:
                 raise
-            link.force_sha1 = True  # a server too old to say so may know SHA-1 alone: once more
-            self._methods = list(link.auth_publickey(self.user, key))
-            if self._options.say:
-                self._options.say(_("{host} is so old that it takes RSA keys with SHA-1 only").format(host=self._address.shown))
+            self._sha1 = True
+            if not link.is_active():
+                raise _OldServer from None
+            return self._offer(link, key)
+        if link.used_sha1 and self._options.say and self._proven is None:
+            self._options.say(_("{host} is so old that it takes RSA keys with SHA-1 only").format(host=self._address.shown))
         return link.is_authenticated()
 
     def _guarded(self, link: Link, step: Callable[[Link], Any]) -> bool:

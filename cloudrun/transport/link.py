@@ -51,6 +51,11 @@ class Link(paramiko.Transport):
         return "server-sig-algs" in self._extensions
 
     @property
+    def used_sha1(self) -> bool:
+        """Whether the login's signature had to be of the old kind."""
+        return getattr(self, "_agreed_pubkey_algorithm", "") == legacy.SHA1_NAME
+
+    @property
     def _extensions(self) -> dict[str, Any]:
         return dict(self.server_extensions)  # type: ignore[attr-defined]
 

@@ -15,9 +15,10 @@ FINISH_TIMEOUT_S = 120.0
 BLOCK_BYTES = 32 * 1024
 #: What a missing, broken or refusing SFTP looks like.
 BROKEN = (paramiko.SFTPError, paramiko.SSHException, EOFError, OSError)
-#: Arguments: temporary, path, mode, size. A cut connection ends `cat` as a finished one does, so the size decides.
+#: Arguments: temporary, path, mode, size, nonce. A cut connection ends `cat` as a finished one does, so the size decides.
+#: The nonce is the word to begin: a login shell's start-up files may eat what is sent before.
 _SCRIPT = (
-    'umask 077; if cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$3" "$1" && mv -f "$1" "$2"; '
+    'echo "$5"; umask 077; if cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$3" "$1" && mv -f "$1" "$2"; '
     'then exit 0; else rm -f "$1"; exit 1; fi'
 )
 
@@ -33,6 +34,7 @@ class Upload:
 
     def __post_init__(self) -> None:
         self.temporary = f"{self.path}.part-{secrets.token_hex(6)}"
+        self._nonce = secrets.token_hex(8)
 
     def feed(self, send: Callable[[bytes], object], block_bytes: int = BLOCK_BYTES) -> None:
         """Gives all of it to `send`, block by block."""
@@ -43,8 +45,17 @@ class Upload:
 
     def command(self) -> str:
         """A command line for any login shell that reads the file from stdin and puts it in its place."""
-        words = ["sh", "-c", _SCRIPT, "sh", self.temporary, self.path, f"{self.mode:04o}", str(len(self.data))]
+        words = ["sh", "-c", _SCRIPT, "sh", self.temporary, self.path, f"{self.mode:04o}", str(len(self.data)), self._nonce]
         return shlex.join(words)
+
+    def wait_ready(self, receive: Callable[[], bytes]) -> None:
+        """Reads until the command says that it reads now, or ends."""
+        heard = b""
+        while self._nonce.encode() not in heard:
+            data = receive()
+            if not data:
+                return
+            heard = heard[-64:] + data
 
 
 def write(channel: paramiko.Channel, upload: Upload) -> None:

@@ -227,6 +227,7 @@ class SshTransport:
         channel = self.exec(upload.command())
         try:
             with contextlib.suppress(BrokenPipeError):  # what the command had to say stands in its stderr
+                upload.wait_ready(lambda: channel.receive(timeout_s=sftp.ANSWER_TIMEOUT_S))
                 upload.feed(channel.send)
             channel.send_eof()
             code = channel.exit_status(sftp.FINISH_TIMEOUT_S)
