@@ -105,18 +105,17 @@ class RpcBox:
         self.python = python
         self.env = {name: value for name, value in os.environ.items() if name not in ("TMUX", "STY", "PYENV_VERSION")}
         self.env["HOME"] = str(self.home)
+        self.talk: Talk | None = None
 
     def run(self, name: str = "exp_resnet50") -> layout.Run:
         return layout.Data(os.path.realpath(self.data)).run(name)
 
-    def call(self, op: str, **body: Any) -> Any:
-        """One request in a process of its own."""
-        talk = Talk(self)
-        try:
-            talk.send(op, {"data_dir": str(self.data), **body})
-            return talk.answer()
-        finally:
-            talk.close()
+    def call(self, op: str, /, **body: Any) -> Any:
+        """One request; all of a box's come to the same agent, one after another."""
+        if self.talk is None:
+            self.talk = Talk(self)
+        self.talk.send(op, {"data_dir": str(self.data), **body})
+        return self.talk.answer()
 
     def request(self, wanted: Wanted) -> dict[str, Any]:
         """The launch's body, made as the laptop makes it: preflight, spec, run.sh."""
@@ -155,4 +154,8 @@ class RpcBox:
                         20, f"{name} is {state}: {self.ps()}")
 
     def close(self) -> None:
-        end_processes_of(self.home)
+        try:
+            if self.talk is not None:
+                self.talk.close()
+        finally:
+            end_processes_of(self.home)
