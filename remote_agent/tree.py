@@ -111,7 +111,7 @@ def top(roots: Iterable[ProcessRef]) -> List[ProcessRef]:
     queue = [root.pid for root in roots if processes.alive(root)]
     while queue:
         pid = queue.pop(0)
-        if _is_shell(pid):
+        if is_shell(pid):
             shells.append(pid)
             queue.extend(tree.get(pid, []))
         else:
@@ -192,7 +192,8 @@ def _ancestry(pid: Optional[int]) -> Set[int]:
     return found | {1}
 
 
-def _is_shell(pid: int) -> bool:
+def is_shell(pid: int) -> bool:
+    """False also for a process that is gone."""
     try:
         return os.path.basename(os.readlink("/proc/%d/exe" % pid)).split(" ")[0] in _SHELLS
     except OSError:

@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 from typing import Any, Dict, List, NoReturn, Optional
 
-from remote_agent import clock, processes
+from remote_agent import clock, processes, tree
 from remote_agent.protocol import ProcessRef
 from remote_agent.supervise.terminal import Terminal
 
@@ -49,13 +49,12 @@ class Step:
         self.pid = _spawn(start, terminal, self._complaints)
         terminal.foreground(self.pid)
         self.tee = processes.ref(self.pid)
-        self._shell = _exe(self.pid)
         #: The command's process, once run.sh has become the tee.
         self.command: Optional[ProcessRef] = None
 
     def look(self) -> bool:
         """Looks for the command's process; True when it is found now for the first time."""
-        if self.command is not None or _exe(self.pid) in (None, self._shell):
+        if self.command is not None or tree.is_shell(self.pid):
             return False
         below = [ref for ref in map(processes.ref, processes.children().get(self.pid, [])) if ref is not None]
         if below:
@@ -175,13 +174,6 @@ def _from_status(status: int) -> Outcome:
     if os.WIFSIGNALED(status):
         return Outcome(None, os.WTERMSIG(status), clock.now_utc())
     return Outcome(os.WEXITSTATUS(status), None, clock.now_utc())
-
-
-def _exe(pid: int) -> Optional[str]:
-    try:
-        return os.readlink("/proc/%d/exe" % pid)
-    except OSError:
-        return None
 
 
 def _unlink(path: str) -> None:

@@ -61,12 +61,20 @@ def digest(spec: Spec) -> str:
 
 
 def _words(text: str) -> List[str]:
-    """Words of bash text that may name files: quotes taken off, `--file=x` and `-rx` looked into as well."""
+    """Words of bash text that may name files to read: quotes taken off, `--file=x` and `-rx` looked into as well.
+
+    Not where output goes: what the set-up itself writes would make it another one the next time.
+    """
+    reader = shlex.shlex(text, posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    words, before = [], ""
     try:
-        words = shlex.split(text, comments=True)
-    except ValueError:
+        for word in reader:
+            if not before.startswith(">"):
+                words.append(word)
+            before = word
+    except ValueError:  # a quote is not closed
         words = text.split()
-    words = [word.rstrip(";&|") for word in words]
     inside = [word.partition("=")[2] for word in words] + [word[2:] for word in words if word.startswith("-")]
     return sorted({word for word in words + inside if word and "\0" not in word})
 

@@ -31,6 +31,9 @@ class Setting:
     python: str = sys.executable
     name: str = "exp_resnet50"
     env: dict[str, str] = field(default_factory=dict)
+    #: argv put before the supervisor's, and a file that its pid is written to before it begins (`cgroup.procs`).
+    before: list[str] = field(default_factory=list)
+    joins: Path | None = None
 
 
 class Supervised:
@@ -69,20 +72,27 @@ class Supervised:
         return "screen" if self.setting.terminal else "detached"
 
     def start(self) -> Supervised:
-        argv = [self.setting.python, "-I", str(self.agent), "supervise", self.run.path, "1", "--backend", self.backend]
+        argv = [*self.setting.before, self.setting.python, "-I", str(self.agent),
+                "supervise", self.run.path, "1", "--backend", self.backend]
         env = {**os.environ, "HOME": str(self.home), **self.setting.env}
         if not self.setting.terminal:
-            self._popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self._popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL, preexec_fn=self._join)
             return self
         self.master, slave = pty.openpty()
         os.set_blocking(self.master, False)
 
         def own_terminal() -> None:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            self._join()
 
         self._popen(argv, env=env, stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal)
         os.close(slave)
         return self
+
+    def _join(self) -> None:
+        if self.setting.joins is not None:
+            self.setting.joins.write_text("0")
 
     def _popen(self, argv: list[str], **how: Any) -> None:
         self.processes.append(subprocess.Popen(argv, start_new_session=True, **how))

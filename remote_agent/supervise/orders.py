@@ -1,0 +1,49 @@
+"""What is wanted of the supervisor: `desired.json`, which the user's commands write, and signals."""
+
+from __future__ import annotations
+
+import os
+from typing import Optional, Tuple
+
+from remote_agent import layout
+from remote_agent.protocol import DEFAULT_GRACE_S, Desired
+from remote_agent.supervise.wakeup import Wakeup
+
+
+class Orders:
+    """Whether the run is to end, and why. The user's word counts before a signal: `stop` sends one to be quick."""
+
+    def __init__(self, run: layout.Run, signals: Wakeup) -> None:
+        self._path = run.desired
+        self._signals = signals
+        self._seen: Optional[Tuple[int, int, int]] = None
+        self._stop: Optional[Desired] = None
+
+    def heed(self) -> None:
+        """Reads desired.json where it changed; a later stop may have another grace."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return
+        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        desired = layout.read_record(Desired, self._path)
+        if desired is not None and desired.want == "stop":
+            self._stop = desired
+
+    @property
+    def by_user(self) -> bool:
+        return self._stop is not None
+
+    @property
+    def to_end(self) -> Optional[str]:
+        """Why the run is to end, as a cause; None while it is not."""
+        if self._stop is not None:
+            return "user"
+        return "session-killed" if self._signals.asked_by is not None else None
+
+    @property
+    def grace_s(self) -> float:
+        return self._stop.grace_s if self._stop is not None else DEFAULT_GRACE_S
