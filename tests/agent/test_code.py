@@ -239,9 +239,10 @@ def test_stagings_of_dead_agents_go_and_those_of_the_living_stay(box: CodeBox) -
 
 # ------------------------------------------------------------------------------------------ kill at any step
 
-OLD: Tree = {"a": "old", "b/x": "old", "b/y": "old", "c": Script("old"), "d/e/f": "old", "l": Link("a"), "same": "same"}
+OLD: Tree = {"a": "old", "b/x": "old", "b/y": "old", "c": Script("old"), "d/e/f": "old", "l": Link("a"), "same": "same",
+             "k": "now a folder"}
 NEW: Tree = {"a": "new", "b": "now a file", "c": "old", "g/h": "new", "l": Link("g"), "same": "same", "new": "old",
-             "t": "foreign!"}
+             "t": "foreign!", "k/x": "old"}
 CHANGES = ("replace", "unlink", "rmdir", "mkdir", "chmod", "symlink", "write")
 
 
@@ -296,8 +297,11 @@ def test_a_kill_at_any_step_leaves_the_old_tree_or_is_rolled_forward(tmp_path: P
         if now == new:
             aside = list(Path(box.trees.path, ".replaced").rglob("t"))
             assert [path.read_text() for path in aside] == ["edited"]
-        box.bring(NEW)
-        assert box.shown() == new
+            box.bring({"z": "z"})  # what was brought is known: it goes when it is gone at home
+            assert box.shown() == {"z": b"z", "mine": b"mine"}
+        else:
+            box.bring(NEW)
+            assert box.shown() == new
         assert len(list(Path(box.trees.path, ".replaced").rglob("t"))) == 1
         if finished:
             break
