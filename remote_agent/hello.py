@@ -14,11 +14,11 @@ from remote_agent.protocol import VERSION, Hello, encode, hello_line
 
 def hello_for(agent: str) -> Dict[str, Any]:
     """The hello's JSON. `agent`: short hash of the agent's content, as the client named it."""
-    home = Home.of_user().home
+    home, folder = Home.of_user(), agent_dir()
     hello: Dict[str, Any] = encode(Hello(
         version=VERSION, agent=agent, python=sys.executable, python_version="%d.%d.%d" % sys.version_info[:3],
-        box_id=processes.box_id(), home=home, user=user_name(), agent_dir=agent_dir(),
-        home_read_only=not os.access(home, os.W_OK),
+        box_id=processes.box_id(), home=home.home, user=user_name(), agent_dir=folder,
+        home_read_only=os.path.basename(folder) == agent and not folder.startswith(home.root + os.sep),
     ))
     return hello
 

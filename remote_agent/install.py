@@ -89,8 +89,9 @@ def _replace(order: Order) -> None:
         os.mkdir(fresh, 0o700)
         with zipfile.ZipFile(order.part) as archive:
             archive.extractall(fresh)
-        # Later starts read compiled files; what does not compile on this Python is never imported there.
-        compileall.compile_dir(fresh, quiet=2, ddir=order.folder)
+        # Later starts read compiled files. libtmux compiles itself where it is imported, which is seldom.
+        compileall.compile_dir(os.path.join(fresh, "remote_agent"), quiet=2,
+                               ddir=os.path.join(order.folder, "remote_agent"))
         _sync_tree(fresh)
         if os.path.lexists(order.folder):
             os.rename(order.folder, broken)

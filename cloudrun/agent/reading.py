@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -129,6 +130,16 @@ def printable(data: bytes) -> str:
 
 def ended_early(reader: ChannelReader, code: str, **params: Any) -> CloudrunError:
     """The error for a command that ended without our words: what it said instead."""
-    said = printable(reader.heard)
-    last = [line for line in reader.channel.stderr_tail().decode("utf-8", "replace").splitlines() if line.strip()]
-    return CloudrunError(code, said=said, stderr=printable(last[-1].encode()) if last else "", **params)
+    return CloudrunError(code, said=printable(reader.heard), stderr=_last_of_stderr(reader.channel), **params)
+
+
+def _last_of_stderr(channel: Channel) -> str:
+    """The last line on stderr, which may arrive a moment after stdout's end."""
+    with contextlib.suppress(TimeoutError, CloudrunError):
+        channel.exit_status(1.0)
+    for _attempt in range(10):
+        lines = [line for line in channel.stderr_tail().splitlines() if line.strip()]
+        if lines:
+            return printable(lines[-1])
+        time.sleep(0.02)
+    return ""
