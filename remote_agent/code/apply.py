@@ -84,7 +84,7 @@ class _Materials:
     def __init__(self, trees: layout.Trees, area: Staging, staged: Staged) -> None:
         self._trees, self._area, self._staged = trees, area, staged
         self._roots: Dict[str, int] = {}
-        self._uses: Counter[str] = Counter()
+        self._uses: Dict[str, int] = {}
 
     def make(self, entries: List[FileEntry]) -> records.Index:
         """One file per entry, by number, flushed to the disk; gives what to remember of each."""
