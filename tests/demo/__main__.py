@@ -50,7 +50,8 @@ class Demo:
         self._cloudrun("host", "add", "box", target, *extra)
         self._cloudrun("doctor", allowed=(0, 20, 21))
         self._cloudrun("launch", RUN)
-        self._follow(seconds=10, title="the log, live (Ctrl-C after a while)")
+        self._first_epoch()
+        self._follow(seconds=8, title="the log, live (Ctrl-C after a while)")
         if self.box is not None:
             self._drop()
         self._attach(target)
@@ -80,6 +81,16 @@ class Demo:
             f'[runs.{RUN}]\ncommand = "python train.py --epochs 100000"\nactivate = "{Path(sys.prefix)}"\n'
             'min_free = "200 MB"\noutputs = ["outputs"]\nenv = { OMP_NUM_THREADS = 1 }\n'
         )
+
+    def _first_epoch(self) -> None:
+        """Waits until torch is imported and an epoch is done; a small machine takes a while."""
+        self._title("waiting for the first epoch (importing torch takes a while on a small machine)")
+        until = time.monotonic() + 180
+        while time.monotonic() < until:
+            shown = subprocess.run(self._argv("logs", "-n", "50"), cwd=self.project, env=self.env, capture_output=True, check=False)
+            if b"loss" in shown.stdout:
+                return
+        raise SystemExit("the training wrote no line about an epoch within 180 s")
 
     def _drop(self) -> None:
         assert self.box is not None
