@@ -479,7 +479,7 @@ def _decode_value(hint: Any, value: Any, where: str) -> Any:
     if origin is typing.Union:
         if value is None:
             return None
-        return _decode_value([arg for arg in args if arg is not type(None)][0], value, where)
+        return _decode_value(next(arg for arg in args if arg is not type(None)), value, where)
     if origin is list:
         _expect(isinstance(value, list), "a list", value, where)
         return [_decode_value(args[0], item, "%s[%d]" % (where, i)) for i, item in enumerate(value)]

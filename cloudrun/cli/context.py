@@ -101,7 +101,7 @@ class Context:
         return find_project(Path.cwd())
 
     def project_id(self) -> str | None:
-        """The id of the working folder's project; None where nothing was launched from it: then runs of all projects are meant."""
+        """The id of the working folder's project; None where nothing was launched from it: runs of all projects are meant."""
         from cloudrun.project.identity import known_id
 
         return known_id(self.project().folder)

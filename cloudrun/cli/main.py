@@ -68,7 +68,7 @@ def run(arguments: list[str]) -> int:
         return _usage(context, error)
     except CloudrunError as error:
         return _failed(context, error)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click turns the one into the other
         return _reader_gone()
     except Exception as error:
         return _failed(context, CloudrunError("internal", detail=f"{type(error).__name__}: {error}"))

@@ -70,8 +70,8 @@ def test_frames_carry_any_bytes_and_what_is_no_frame_is_refused() -> None:
 
 def test_the_agent_uses_nothing_newer_than_python_3_8() -> None:
     checked = subprocess.run(
-        [str(Path(sys.executable).parent / "vermin"), "--quiet", "--no-tips", "--target=3.8-", "--eval-annotations", "--violations",
-         str(ROOT / "remote_agent")],
+        [str(Path(sys.executable).parent / "vermin"), "--quiet", "--no-tips", "--target=3.8-", "--eval-annotations",
+         "--violations", str(ROOT / "remote_agent")],
         capture_output=True, text=True, check=False,
     )
     assert checked.returncode == 0, checked.stdout

@@ -87,7 +87,8 @@ class Demo:
         self._title("waiting for the first epoch (importing torch takes a while on a small machine)")
         until = time.monotonic() + 180
         while time.monotonic() < until:
-            shown = subprocess.run(self._argv("logs", "-n", "50"), cwd=self.project, env=self.env, capture_output=True, check=False)
+            shown = subprocess.run(self._argv("logs", "-n", "50"), cwd=self.project, env=self.env, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, check=False)
             if b"loss" in shown.stdout:
                 return
         raise SystemExit("the training wrote no line about an epoch within 180 s")

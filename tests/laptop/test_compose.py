@@ -50,7 +50,9 @@ def test_secrets_show_as_names_only(tmp_path: Path) -> None:
     assert "hunter2" not in repr(made) + repr(protocol.encode(spec))
 
 
-@pytest.mark.parametrize(("workdir", "lands"), [(None, "/t/exp"), ("src", "/t/exp/src"), ("src/../lib", "/t/exp/lib"), ("/data//x", "/data/x")])
+@pytest.mark.parametrize(("workdir", "lands"), [
+    (None, "/t/exp"), ("src", "/t/exp/src"), ("src/../lib", "/t/exp/lib"), ("/data//x", "/data/x"),
+])
 def test_where_it_runs(tmp_path: Path, workdir: str | None, lands: str) -> None:
     made = draft(project(tmp_path), Wanted("exp", ("x",), workdir=workdir))
     assert compose(project(tmp_path), "id", made, "/t/exp").workdir == lands

@@ -19,9 +19,10 @@ def raised_codes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in [*ROOT.glob("cloudrun/**/*.py"), *ROOT.glob("remote_agent/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in RAISERS and node.args:
-                if isinstance(node.args[0], ast.Constant):
-                    found.setdefault(str(node.args[0].value), []).append(path.name)
+            if not isinstance(node, ast.Call) or getattr(node.func, "id", getattr(node.func, "attr", "")) not in RAISERS:
+                continue
+            if node.args and isinstance(node.args[0], ast.Constant):
+                found.setdefault(str(node.args[0].value), []).append(path.name)
     return found
 
 

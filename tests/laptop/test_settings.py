@@ -76,7 +76,8 @@ def test_names_that_are_allowed(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "character", "position"), [
-    ("exp.v1", ".", 4), ("run:3", ":", 4), ("训练", "训", 1), ("a/b", "/", 2), ("-x", "-", 1), ("_x", "_", 1), ("a b", " ", 2), ("a\n", "\n", 2),
+    ("exp.v1", ".", 4), ("run:3", ":", 4), ("训练", "训", 1), ("a/b", "/", 2), ("-x", "-", 1), ("_x", "_", 1), ("a b", " ", 2),
+    ("a\n", "\n", 2),
 ])
 def test_the_character_that_is_wrong_is_named(name: str, character: str, position: int) -> None:
     with pytest.raises(CloudrunError) as caught:
@@ -95,10 +96,13 @@ def test_names_of_a_wrong_length(name: str, code: str) -> None:
 
 
 def test_names_that_say_nothing() -> None:
-    assert [name for name in ("test", "a", "1", "20261201", "det_yolo11_1201") if says_nothing(name)] == ["test", "a", "1", "20261201"]
+    vague = [name for name in ("test", "a", "1", "20261201", "det_yolo11_1201") if says_nothing(name)]
+    assert vague == ["test", "a", "1", "20261201"]
 
 
-@pytest.mark.parametrize(("text", "size"), [("5 GB", 5 * 10**9), ("5GiB", 5 * 2**30), ("500m", 5 * 10**8), (7, 7), ("1.5 kB", 1500)])
+@pytest.mark.parametrize(("text", "size"), [
+    ("5 GB", 5 * 10**9), ("5GiB", 5 * 2**30), ("500m", 5 * 10**8), (7, 7), ("1.5 kB", 1500),
+])
 def test_sizes(text: str | int, size: int) -> None:
     assert parse_size(text) == size
 

@@ -27,7 +27,8 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
     assert wheel.name.startswith("cloudrun_gpu-")
     names = set(zipfile.ZipFile(wheel).namelist())
     for needed in ("cloudrun/templates/run.sh.j2", "cloudrun/templates/screenrc", "cloudrun/templates/tmux.conf",
-                   "cloudrun/templates/cloudrun.toml", "remote_agent/__main__.py", "remote_agent/supervise/tee.py", "cloudrun/py.typed"):
+                   "cloudrun/templates/cloudrun.toml", "remote_agent/__main__.py", "remote_agent/supervise/tee.py",
+                   "cloudrun/py.typed"):
         assert needed in names
     assert not [name for name in names if name.startswith(("tests/", "bench/")) or "/work/" in name]
 

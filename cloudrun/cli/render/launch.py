@@ -53,7 +53,7 @@ def event_words(event: dict[str, Any]) -> str:
         "installing": _("installing {program} on the box"),
         "waiting-for-lock": _("the box's package manager is busy; waiting up to {left_s} s more"),
         "updating-index": _("refreshing the box's package index"),
-        "fallback-detached": _("neither screen nor tmux can be had there: a detached process holds the run; attach can only watch"),
+        "fallback-detached": _("neither screen nor tmux can be had: a detached process holds the run; attach can only watch"),
         "link-target-missing": _("{target}, which a link of the project leads to, is not on the box (yet)"),
         "setup": _("setting up ({setup}); log: {log}"),
         "put-aside": _("{path} was changed on the box since the last launch; the box's version is kept in {kept}"),
