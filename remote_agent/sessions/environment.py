@@ -22,11 +22,14 @@ _OURS = (
 _LOGIN = ("SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "LINES", "COLUMNS", "OLDPWD", "PWD", "SHLVL", "_", TRAIN)
 
 _UNSET = "unset %s" % " ".join(_OURS)
-#: $1 the user's shell, $2 the folder, then the program's argv. One line, no backslash: any shell may have to read it.
-_IN_FRONT = _UNSET + '; SHELL="$1"; export SHELL; cd -- "$2" || exit 127; shift 2; exec "$@"'
+#: screen pushes the first lines out of sight when it shrinks a window to fit the terminal that attaches, be it as good as
+#: empty. Its windows begin lower than any terminal is, so that the first attach lets them grow, which keeps every line.
+_LOW = 'test -z "$STY" || printf "\\033[8;10;80t"; '
+#: $1 the user's shell, $2 the folder, then the program's argv.
+_IN_FRONT = _LOW + _UNSET + '; SHELL="$1"; export SHELL; cd -- "$2" || exit 127; shift 2; exec "$@"'
 #: $1 pid and $2 start time of the train window's program, then $1 … as above. A window whose program dies shows it
 #: again a little later; Ctrl-C in it does nothing.
-_BESIDE = _UNSET + (
+_BESIDE = _LOW + _UNSET + (
     '; trap "" INT QUIT TSTP; train="$1"; %s="$1:$2"; export %s; SHELL="$3"; export SHELL; cd -- "$4" || cd /; shift 4; '
     'while kill -0 "$train" 2>/dev/null; do "$@"; kill -0 "$train" 2>/dev/null || exit 0; '
     'echo "[this window\'s program ended ($?); it starts again in 5 s]"; sleep 5; done'

@@ -102,7 +102,8 @@ class Screen:
     def attach_argv(self, name: str, mode: str, term: str) -> Tuple[List[str], Dict[str, str]]:
         for folder, row in self._seen(name):
             how = {"plain": ["-r"], "take": ["-d", "-r"], "shared": ["-x"]}[mode]
-            return [environment.need("screen"), "-U", *how, row.id], _env(folder, {"TERM": term})
+            # -p 0: the train window first, and not the one that was made last.
+            return [environment.need("screen"), "-U", *how, row.id, "-p", "0"], _env(folder, {"TERM": term})
         raise AgentError("session-not-running", name=name)
 
     def leave_keys(self, name: str) -> str:
@@ -111,13 +112,12 @@ class Screen:
         raise AgentError("session-not-running", name=name)
 
     def _add_windows(self, start: starting.Start, found: Found, ask: "_Ask") -> None:
-        """The windows beside the train window, which stays the one that is shown."""
+        """The windows beside the train window."""
         train = start.first_child(found.pid)
         for number, (title, argv) in enumerate((("monitor", start.plan.monitor), ("log", start.plan.log)), 1):
             inside = environment.beside(argv, start.plan.cwd, train.pid, train.start_ticks)
             ask.create(title, number, inside, start.left_s())
         start.await_children(found.pid, 3)
-        ask.select_first(start.left_s())
 
     def _seen(self, name: str) -> List[Tuple[str, Row]]:
         return [(folder, row) for folder, row in self._rows(name) if row.alive and processes.start_ticks(row.pid)]
@@ -153,9 +153,6 @@ class _Ask:
     def create(self, title: str, number: int, argv: List[str], deadline_s: float) -> None:
         """A window. Sent the way `screen` inside a session sends it: `-X screen …` would expand `$` and `^` in argv."""
         programs.run([self.path, "-U", "-t", title, str(number), *argv], deadline_s, dict(self.env, STY=self.id))
-
-    def select_first(self, deadline_s: float) -> None:
-        programs.run([self.path, "-S", self.id, "-X", "select", "0"], deadline_s, self.env)
 
 
 def _env(folder: str, more: Dict[str, str]) -> Dict[str, str]:

@@ -118,11 +118,8 @@ class _ByLibtmux:
         return ""
 
     def window(self, name: str, window: str, command: str) -> str:
-        try:
-            self._session.new_window(window_name=window, attach=False, window_shell=command)
-        except (self._failure, IndexError) as error:
-            return str(error)
-        return ""
+        # Session.new_window would look the window up again, past the door.
+        return "\n".join(self._session.cmd("new-window", "-d", "-n", window, command).stderr)
 
 
 def _libtmux_is_there() -> bool:
