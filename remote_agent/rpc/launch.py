@@ -15,7 +15,7 @@ from remote_agent.rpc import launch_files
 from remote_agent.rpc.exclusive import exclusive
 from remote_agent.rpc.launch_session import Asked, end_leftover, pick_backend, start_session
 from remote_agent.rpc.launch_wait import await_start
-from remote_agent.rpc.prepare import next_attempt, next_launch, refuse_foreign
+from remote_agent.rpc.prepare import next_attempt, next_launch, refuse_foreign, refuse_half_alive
 from remote_agent.rpc.request import check_name, data_dir_of, request_of
 from remote_agent.rpc.server import Call
 from remote_agent.rpc.settled import settled
@@ -48,8 +48,6 @@ def launch(call: Call) -> Launched:
         live = _same_live(run, existing, request)
         if not live:
             archived_to = _start(_Start(call, request, data, run, existing))
-    if live and existing is not None and existing.state == "running" and existing.phase == "command":
-        return Launched("already-running", existing)
     launched = await_start(call, run)
     if live and launched.outcome == "started":
         launched.outcome = "already-running"
@@ -65,9 +63,8 @@ def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequ
     spec = request.spec
     if existing is not None and (existing.project_id or not request.fresh):
         refuse_foreign(existing, spec.project_id)
+    refuse_half_alive(existing)
     if existing is None or existing.state not in LIVE_STATES:
-        if existing is not None and existing.cause == "supervisor-killed":
-            raise AgentError("run-half-alive", run=run.name)
         return False
     there = layout.read_record(Spec, run.launch(existing.launch).spec)
     same = there is not None and spec.same_work(there)

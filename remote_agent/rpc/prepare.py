@@ -39,7 +39,9 @@ def prepare(call: Call) -> Prepared:
     data_dir = os.path.realpath(data_disk.path)
     run = layout.Data(data_dir).run(request.run)
     existing = runs.info(run)
-    refuse_foreign(existing, request.project_id)
+    if existing is not None and (existing.project_id or not request.fresh):
+        refuse_foreign(existing, request.project_id)
+    refuse_half_alive(existing)
     gpu = _gpu_report()
     if existing is None or existing.state not in LIVE_STATES:  # a live one has what it needs
         check_space(data_disk, request.min_free_bytes, run)
@@ -72,6 +74,12 @@ def refuse_foreign(existing: Optional[RunInfo], project_id: str) -> None:
     if existing.project_id:
         raise AgentError("run-name-taken", run=existing.name, project=existing.project, run_dir=existing.run_dir)
     raise AgentError("run-damaged", run=existing.name, run_dir=existing.run_dir)
+
+
+def refuse_half_alive(existing: Optional[RunInfo]) -> None:
+    """Raises AgentError where processes of the run go on without a supervisor: a second training beside them ruins both."""
+    if existing is not None and existing.state == runs.LOST and existing.cause == "supervisor-killed":
+        raise AgentError("run-half-alive", run=existing.name)
 
 
 def facts_of(data_dir: str, run: layout.Run, project: str, number: int) -> BoxFacts:

@@ -131,10 +131,11 @@ def _at_rest(run: layout.Run, shown: RunInfo) -> RunInfo:
 
 def _write_end(run: layout.Run, state: State, cause: Optional[str]) -> None:
     ending = runs.read_ending(run, state.attempt) or {"exit_code": None, "signal": None}
-    atomic.write_json(run.state, encode(replace(
-        state, state="stopped", cause=cause, exit_code=ending["exit_code"], signal=ending["signal"],
-        ended_at=clock.now_utc(),
-    )))
+    told: Dict[str, Any] = {"cause": cause, "exit_code": ending["exit_code"], "signal": ending["signal"],
+                            "ended_at": clock.now_utc()}
+    attempts = [replace(attempt, **told) if attempt.number == state.attempt else attempt
+                for attempt in state.attempts]
+    atomic.write_json(run.state, encode(replace(state, state="stopped", attempts=attempts, **told)))
 
 
 def _living(state: State) -> Optional[ProcessRef]:

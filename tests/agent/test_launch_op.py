@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -186,9 +187,13 @@ def test_two_launches_at_the_same_moment_make_one_run(box: RpcBox, backend: str)
 def test_a_launch_goes_on_when_nobody_listens_any_more(box: RpcBox) -> None:
     talk = Talk(box)
     talk.send("launch", box.request(Wanted(spec={"setup": "sleep 1"})))
+    for number in (signal.SIGHUP, signal.SIGINT):
+        talk.process.send_signal(number)
     talk.close()
     box.await_state("running")
-    wait_for(lambda: len(sleepers(box)) == 1)
+    pid, = wait_for(lambda: sleepers(box))
+    ignored = int(Path(f"/proc/{pid}/status").read_text().partition("SigIgn:")[2].split()[0], 16)
+    assert not ignored & (1 << signal.SIGHUP - 1 | 1 << signal.SIGINT - 1), "our deafness is not the run's"
 
 
 #: Runs the agent's launch and kills it, -9, at its n-th step: each durable write, each rename, the session's start.
