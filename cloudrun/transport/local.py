@@ -9,7 +9,6 @@ import select
 import signal
 import struct
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,16 +31,15 @@ class LocalChannel:
         self._stdout = stdout
         self._is_terminal = stdin == stdout
         self._closed = False
-        self._tail = Tail()
         os.set_blocking(stdin, False)
         os.set_blocking(stdout, False)
-        if process.stderr is not None:
-            threading.Thread(target=self._drain_stderr, args=(process.stderr.fileno(),), name="local-stderr", daemon=True).start()
+        self._tail = Tail(self._drain_stderr)
 
-    def _drain_stderr(self, fd: int) -> None:
+    def _drain_stderr(self, tail: Tail) -> None:
+        stream = self._process.stderr  # none with a terminal: all comes on it
         with contextlib.suppress(OSError, ValueError):
-            while data := os.read(fd, 65536):
-                self._tail.add(data)
+            while stream is not None and (data := os.read(stream.fileno(), 65536)):
+                tail.add(data)
 
     def send(self, data: bytes, timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
@@ -77,7 +75,7 @@ class LocalChannel:
                 return b""
 
     def stderr_tail(self) -> bytes:
-        return self._tail.content()
+        return self._tail.content(ended=self._process.poll() is not None)
 
     def exit_status(self, timeout_s: float) -> int | None:
         try:

@@ -34,11 +34,10 @@ class SshChannel:
         self._host = host
         self._held = memoryview(b"")
         self._selected = False
-        self._tail = Tail()
         channel.settimeout(SLICE_S)
-        threading.Thread(target=self._drain_stderr, name="ssh-stderr", daemon=True).start()
+        self._tail = Tail(self._drain_stderr)
 
-    def _drain_stderr(self) -> None:
+    def _drain_stderr(self, tail: Tail) -> None:
         while True:
             try:
                 data = self._channel.recv_stderr(65536)
@@ -48,7 +47,7 @@ class SshChannel:
                 return
             if not data:
                 return
-            self._tail.add(data)
+            tail.add(data)
 
     def send(self, data: bytes, timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
@@ -112,7 +111,7 @@ class SshChannel:
             raise CloudrunError("connection-lost", host=self._host)
 
     def stderr_tail(self) -> bytes:
-        return self._tail.content()
+        return self._tail.content(ended=self._at_end() or self._channel.exit_status_ready())
 
     def exit_status(self, timeout_s: float) -> int | None:
         deadline = time.monotonic() + timeout_s
@@ -203,7 +202,7 @@ class SshTransport:
         except CloudrunError:
             raise
         except sftp.BROKEN:
-            if not self._links[0].is_active():
+            if not self._is_open():
                 raise CloudrunError("connection-lost", host=self.address.shown) from None
             self._put_by_exec(sftp.Upload(data, path, mode, progress))
 
@@ -231,13 +230,18 @@ class SshTransport:
                 upload.feed(channel.send)
             channel.send_eof()
             code = channel.exit_status(sftp.FINISH_TIMEOUT_S)
+        except TimeoutError as error:
+            raise CloudrunError("put-failed", path=upload.path, host=self.address.shown, detail=str(error)) from error
         finally:
             channel.close()
-        if code is None and not self._links[0].is_active():
+        if code is None and not self._is_open():
             raise CloudrunError("connection-lost", host=self.address.shown)
         if code != 0:
             detail = channel.stderr_tail().decode("utf-8", "replace").strip() or _("exit code {code}").format(code=code)
             raise CloudrunError("put-failed", path=upload.path, host=self.address.shown, detail=detail)
+
+    def _is_open(self) -> bool:
+        return all(link.is_active() for link in self._links)
 
     def close(self) -> None:
         for link in self._links:

@@ -64,17 +64,17 @@ def test_a_frozen_box_is_noticed_in_time_at_every_wait(box: SshBox, laptop: Path
         waiter.join(5)
     assert caught.value.code == "connection-lost"
     assert sorted(ends) == ["None", "connection-lost"]
-    assert 1.0 < time.monotonic() - began < 5.0
+    assert 1.0 < time.monotonic() - began < 8.0
     closing = time.monotonic()
     transport.close()
     assert time.monotonic() - closing < 2.0
 
 
 def test_a_quiet_box_that_answers_is_not_dead(box: SshBox, laptop: Path) -> None:
-    transport = connect(address(box), options(laptop, dead_after_s=0.9))
+    transport = connect(address(box), options(laptop, dead_after_s=0.6))
     channel = transport.exec("read x; echo $x")
     with pytest.raises(TimeoutError):
-        channel.receive(timeout_s=2.5)
+        channel.receive(timeout_s=1.6)
     channel.send(b"here\n")
     assert channel.receive(timeout_s=5) == b"here\n"
     transport.close()
