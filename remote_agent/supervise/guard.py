@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
+from typing import Any, Tuple
 
 from remote_agent.supervise import wakeup
 from remote_agent.supervise.terminal import Terminal
 
 
-def stand_before(terminal: Terminal) -> None:
+def stand_before(terminal: Terminal, last_codes: Tuple[int, ...]) -> None:
     """Returns in a child, where the supervisor goes on. The leader waits, hands HUP and TERM down, and ends as it does.
 
+    Where the child ends in another way than by one of `last_codes` it leaves a training behind: the leader stays as long.
     Does nothing where this process leads no terminal.
     """
     if not terminal.present or os.getsid(0) != os.getpid():
@@ -44,18 +45,20 @@ def stand_before(terminal: Terminal) -> None:
         signal.signal(number, hand_down)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+    if code not in last_codes:
         _outlast(terminal)
-    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+    os._exit(code)
 
 
 def _outlast(terminal: Terminal) -> None:
-    """The supervisor was killed: the terminal stays for as long as the training has it."""
+    """The supervisor is gone: the terminal stays for as long as the training has it."""
     while True:
         try:
-            os.killpg(os.tcgetpgrp(terminal.fd), 0)
+            group = os.tcgetpgrp(terminal.fd)
+            if group == os.getpgrp():
+                return
+            os.killpg(group, 0)
         except OSError:
-            return
-        if os.tcgetpgrp(terminal.fd) == os.getpgrp():
             return
         time.sleep(1.0)

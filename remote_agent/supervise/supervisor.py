@@ -7,6 +7,7 @@ import fcntl
 import os
 import sys
 import time
+import traceback
 from typing import List, Optional
 
 from remote_agent import layout
@@ -27,7 +28,7 @@ def main(arguments: List[str]) -> int:
     options = _parse(arguments)
     run = layout.Run(os.path.abspath(options.run_dir))
     terminal = Terminal() if options.backend != "detached" else Terminal(-1)
-    guard.stand_before(terminal)
+    guard.stand_before(terminal, (0, EXIT_REFUSED))
     os.chdir("/")
     signals = wakeup.Wakeup()
     lock = _lock(run, signals)
@@ -37,7 +38,12 @@ def main(arguments: List[str]) -> int:
         sys.stderr.write("cloudrun: no launch of %s waits for a supervisor\n" % run.path)
         return EXIT_REFUSED
     journal = Journal(run.events)
-    Life(Post(run, options.launch, options.backend, spec, terminal), Record(run, state, journal), journal, signals).supervise()
+    life = Life(Post(run, options.launch, options.backend, spec, terminal), Record(run, state, journal), journal, signals)
+    try:
+        life.supervise()
+    except Exception:
+        journal.say("supervisor-crashed", traceback=traceback.format_exc(limit=8))
+        raise
     signals.deafen()
     _end_session(options.backend, run, journal)
     return 0

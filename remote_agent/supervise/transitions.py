@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Optional
 
-from remote_agent.protocol import CAUSES, AgentError, State
+from remote_agent.protocol import CAUSES, State
 
 #: An end has no way out: the next launch writes a new record.
 STEPS: Dict[str, FrozenSet[str]] = {
@@ -20,8 +20,8 @@ STEPS: Dict[str, FrozenSet[str]] = {
 
 
 def step(state: State, to: str, cause: Optional[str] = None) -> None:
-    """Moves a record on. Raises AgentError "illegal-step" and leaves it as it was where the table does not allow that."""
+    """Moves a record on. Raises ValueError, and leaves it as it was, where the table does not allow that."""
     if to not in STEPS.get(state.state, ()) or (cause is not None and cause not in CAUSES):
-        raise AgentError("illegal-step", was=state.state, to=to, cause=cause)
+        raise ValueError("illegal step: %s to %s, cause %s" % (state.state, to, cause))
     state.state = to
     state.cause = cause
