@@ -203,10 +203,10 @@ def test_fifty_runs_are_listed_at_once_and_without_a_process(disk: Disk, monkeyp
     monkeypatch.setattr(os, "fork", refuse)
     took_s = []
     for _ in range(5):
-        begun = time.perf_counter()
+        begun = time.process_time()
         assert len(runs.all_runs(disk.path)) == 50
-        took_s.append(time.perf_counter() - begun)
-    assert min(took_s) < 0.05, took_s  # the best of five: other tests share the processors
+        took_s.append(time.process_time() - begun)
+    assert min(took_s) < 0.05, took_s  # processor time: other tests share the machine
 
 
 def test_a_process_is_signalled_only_while_it_is_the_same(bystander: subprocess.Popen[bytes]) -> None:
