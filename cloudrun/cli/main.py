@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from cloudrun import __version__
@@ -13,6 +12,9 @@ from cloudrun.cli import attach, doctor, gpu, hosts, init, launch, logs, ps, rm,
 from cloudrun.cli.context import Context
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
+
+#: What a wrong command line raises. It is click's, and typer brings a click of its own in newer versions: typer is asked.
+_UsageError: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 
 app = typer.Typer(
     name="cloudrun",
@@ -60,11 +62,11 @@ def run(arguments: list[str]) -> int:
     context = Context(debug="--debug" in own, json="--json" in own)
     try:
         result = app(own_debug_removed(arguments), standalone_mode=False, obj=context, prog_name="cloudrun")
-    except click.exceptions.Exit as stop_:
+    except typer.Exit as stop_:
         return stop_.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return context.fail(CloudrunError("interrupted"))
-    except click.UsageError as error:
+    except _UsageError as error:
         return _usage(context, error)
     except CloudrunError as error:
         return _failed(context, error)
@@ -81,8 +83,8 @@ def own_debug_removed(arguments: list[str]) -> list[str]:
     return [word for word in arguments[:end] if word != "--debug"] + arguments[end:]
 
 
-def _usage(context: Context, error: click.UsageError) -> int:
-    if not error.message:  # the help was asked for by giving nothing
+def _usage(context: Context, error: Any) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":  # giving nothing is how the help is asked for
         return int(Exit.USAGE)
     where = error.ctx.command_path if error.ctx else "cloudrun"
     return context.fail(CloudrunError("usage", detail=error.format_message(), command=where))
