@@ -12,6 +12,9 @@ from remote_agent.protocol import AgentError, ProcessRef
 
 #: How long programs may take that were told to go (the multiplexer hangs them up: SIGHUP).
 GRACE_S = 10.0
+#: How long a multiplexer may take to hear that it is to quit, and then to go. One whose client hangs would wait for that.
+QUIT_S = 2.0
+_QUITTING_S = 1.0
 _KILLED_S = 5.0
 _POLL_S = 0.02
 
@@ -23,13 +26,20 @@ def family(pid: int) -> List[ProcessRef]:
     return [member for member in found if member is not None]
 
 
+def after_quit(server: Optional[ProcessRef], members: List[ProcessRef], name: str) -> None:
+    """Sees a session out whose multiplexer was told to quit. Raises AgentError "session-end-failed"."""
+    if server is not None and not _gone_within([server], _QUITTING_S):
+        send(server, signal.SIGKILL)
+    wait_gone(members, GRACE_S, name)
+
+
 def wait_gone(members: List[ProcessRef], grace_s: float, name: str) -> None:
     """Waits until none lives; after the grace they are killed. Raises AgentError "session-end-failed" with pids."""
-    if gone_within(members, grace_s):
+    if _gone_within(members, grace_s):
         return
     for member in members:
         send(member, signal.SIGKILL)
-    if not gone_within(members, _KILLED_S):
+    if not _gone_within(members, _KILLED_S):
         raise AgentError("session-end-failed", name=name, pids=[m.pid for m in members if processes.alive(m)])
 
 
@@ -42,7 +52,7 @@ def send(member: Optional[ProcessRef], number: int) -> None:
             pass
 
 
-def gone_within(members: List[ProcessRef], seconds: float) -> bool:
+def _gone_within(members: List[ProcessRef], seconds: float) -> bool:
     ends = time.monotonic() + seconds
     while any(processes.alive(member) for member in members):
         if time.monotonic() > ends:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import time
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
@@ -93,10 +92,8 @@ class Screen:
                 continue
             server = processes.ref(row.pid)
             members = ending.family(row.pid)
-            programs.run([environment.need("screen"), "-S", row.id, "-X", "quit"], _ASK_S, _env(folder, {}))
-            if not ending.gone_within([server] if server else [], _ASK_S):
-                ending.send(server, signal.SIGKILL)
-            ending.wait_gone(members, ending.GRACE_S, name)
+            programs.run([environment.need("screen"), "-S", row.id, "-X", "quit"], ending.QUIT_S, _env(folder, {}))
+            ending.after_quit(server, members, name)
         self._wipe(name)
 
     def attach_argv(self, name: str, mode: str, term: str) -> Tuple[List[str], Dict[str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -179,10 +178,8 @@ class Tmux:
         for socket, row in self._rows(name):
             server = processes.ref(row.pid)
             members = ending.family(row.pid)
-            _door(socket).ask("kill-server")
-            if not ending.gone_within([server] if server else [], _ASK_S):
-                ending.send(server, signal.SIGKILL)
-            ending.wait_gone(members, ending.GRACE_S, name)
+            _door(socket, ending.QUIT_S).ask("kill-server")
+            ending.after_quit(server, members, name)
             if os.path.lexists(socket):
                 os.unlink(socket)
 
@@ -224,8 +221,8 @@ class Tmux:
         return found
 
 
-def _door(socket: str) -> _Door:
-    return _Door(environment.need("tmux"), socket, environment.clean({}))
+def _door(socket: str, deadline_s: float = _ASK_S) -> _Door:
+    return _Door(environment.need("tmux"), socket, environment.clean({}), deadline_s=deadline_s)
 
 
 def _command(argv: List[str]) -> str:

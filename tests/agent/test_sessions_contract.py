@@ -68,8 +68,8 @@ def multiplexer(request: pytest.FixtureRequest) -> Backend:
 
 def plan(home: Path, name: str = "train1", train: list[str] | None = None, **more: object) -> Plan:
     stay = ["sleep", "600"]
-    given = dict(name=name, train=train or stay, monitor=stay, log=stay, cwd=str(home), env={},
-                 screenrc=str(ROOT / "templates/screenrc"), tmux_conf=str(ROOT / "templates/tmux.conf"))
+    given = {"name": name, "train": train or stay, "monitor": stay, "log": stay, "cwd": str(home), "env": {},
+             "screenrc": str(ROOT / "templates/screenrc"), "tmux_conf": str(ROOT / "templates/tmux.conf")}
     return Plan(**{**given, **more})  # type: ignore[arg-type]
 
 
