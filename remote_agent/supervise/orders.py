@@ -40,6 +40,8 @@ class Orders:
     @property
     def to_end(self) -> Optional[str]:
         """Why the run is to end, as a cause; None while it is not."""
+        if self._stop is None and self._signals.asked_by is not None:
+            self.heed()  # the word was written before the signal was sent, perhaps after we last looked
         if self._stop is not None:
             return "user"
         return "session-killed" if self._signals.asked_by is not None else None

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from remote_agent import layout
-from remote_agent.protocol import CAUSES, STATES, State
+from remote_agent import atomic, layout
+from remote_agent.protocol import CAUSES, STATES, Desired, State, encode
 from remote_agent.supervise import oom, transitions, verdict
 from remote_agent.supervise.attempt import Outcome
 from remote_agent.supervise.journal import Journal
+from remote_agent.supervise.orders import Orders
 from remote_agent.supervise.record import Record
 
 LEGAL = """
@@ -166,3 +167,19 @@ def test_the_record_tries_again_and_ever_more_rarely(tmp_path: Path) -> None:
     record.tend()
     assert record.written
     assert layout.read_record(State, run.state) == record.state
+
+
+def test_a_word_written_just_before_the_signal_is_heard(tmp_path: Path) -> None:
+    """Whatever the moment: the signal may come between our last look at the file and the question."""
+    run, signals = layout.Run(str(tmp_path)), Signals()
+    atomic.write_json(run.desired, encode(Desired("run")))
+    orders = Orders(run, signals)  # type: ignore[arg-type]
+    orders.heed()
+    assert orders.to_end is None
+    atomic.write_json(run.desired, encode(Desired("stop", 7)))
+    signals.asked_by = 15
+    assert (orders.to_end, orders.by_user, orders.grace_s) == ("user", True, 7)
+
+
+class Signals:
+    asked_by: int | None = None
