@@ -17,7 +17,7 @@ import re
 import sys
 import typing
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Type, TypeVar
+from typing import Any, BinaryIO, Dict, FrozenSet, List, Optional, Tuple, Type, TypeVar
 
 VERSION = 1
 HELLO_WINDOW_BYTES = 64 * 1024
@@ -450,6 +450,19 @@ def encode(value: Any) -> Any:
 
 
 _HINTS: Dict[type, Dict[str, Any]] = {}
+#: By kind and field: types of values that stand as they are. Most do, and `ps` decodes many records.
+_PLAIN: Dict[type, Dict[str, FrozenSet[type]]] = {}
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+
+
+def _learn(kind: type) -> None:
+    _HINTS[kind] = typing.get_type_hints(kind)
+    _PLAIN[kind] = {name: _plain_types(hint) for name, hint in _HINTS[kind].items()}
+
+
+def _plain_types(hint: Any) -> FrozenSet[type]:
+    allowed = hint.__args__ if getattr(hint, "__origin__", None) is typing.Union else (hint,)
+    return frozenset(arg for arg in allowed if isinstance(arg, type) and arg in _SCALARS)
 
 
 def decode(kind: Type[T], value: Any, where: str = "$") -> T:
@@ -460,11 +473,14 @@ def decode(kind: Type[T], value: Any, where: str = "$") -> T:
     if not isinstance(value, dict):
         raise ValueError("%s: expected an object, got %s" % (where, type(value).__name__))
     if kind not in _HINTS:
-        _HINTS[kind] = typing.get_type_hints(kind)
-    hints = _HINTS[kind]
+        _learn(kind)
+    hints, plain = _HINTS[kind], _PLAIN[kind]
     given = {}
     for f in fields(kind):  # type: ignore[arg-type]
         if f.name in value:
+            if type(value[f.name]) in plain[f.name]:
+                given[f.name] = value[f.name]
+                continue
             given[f.name] = _decode_value(hints[f.name], value[f.name], "%s.%s" % (where, f.name))
         elif f.default is MISSING and f.default_factory is MISSING:
             raise ValueError("%s.%s: missing" % (where, f.name))
