@@ -30,6 +30,8 @@ PAUSE_MS = 5
 SMALL_READ_BYTES = 32 * 1024
 LAST_LINES_S = 0.5
 TICK_MS = 1000
+#: Where a record of a command's end was wanted and there was no command to wait for: never a success.
+NO_COMMAND = 125
 _IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGPIPE", "SIGUSR1", "SIGUSR2")
 _F_SETPIPE_SZ = 1031  # in `fcntl` from Python 3.10 on
 _PR_SET_DUMPABLE = 4
@@ -152,7 +154,7 @@ def main(arguments: List[str]) -> int:
     log = LogFile(options.log, options.limit, link)
     status = Tee(log, window.of_stdout(options.by_hand), record).run()
     if status is None:
-        return 0
+        return 0 if record is None else NO_COMMAND
     code, number = _told_apart(status)
     if number is not None:
         _die_of(number)

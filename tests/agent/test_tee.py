@@ -60,7 +60,9 @@ class Teed:
         """Starts it in a session of its own; its environment marks what it leaves behind."""
         tee = shlex.join([python, "-I", str(self.agent), "tee", "--log", str(self.log), "--limit", str(limit_bytes),
                           "--exit-record", str(self.record_path), "--current"])
-        text = f"{before}\nshopt -s lastpipe; ( exec bash -c -- {shlex.quote(command)} ) 2>&1 | exec {tee}"
+        # As run.sh does: a command that ends while its parent is still bash would be reaped there.
+        waited = f"while [ $(cat /proc/$PPID/comm) = bash ]; do sleep 0.01; done\n{command}"
+        text = f"{before}\nshopt -s lastpipe; ( exec bash -c -- {shlex.quote(waited)} ) 2>&1 | exec {tee}"
         if "preexec_fn" not in given:
             given["start_new_session"] = True
         given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **given}
@@ -144,6 +146,15 @@ def test_ends_as_the_command_ended(teed: Teed, python: str, command: str, code: 
 def _cores_allowed() -> None:
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+
+
+def test_without_a_command_nothing_is_called_a_success(teed: Teed) -> None:
+    tee = [sys.executable, "-I", str(teed.agent), "tee", "--log", str(teed.log), "--limit", "1000000"]
+    wanted = [*tee, "--exit-record", str(teed.record_path)]
+    assert subprocess.run(wanted, input=b"words\n", timeout=20, check=False).returncode == 125
+    assert subprocess.run(tee, input=b"words\n", timeout=20, check=False).returncode == 0
+    assert teed.said() == b"words\n" * 2
+    assert not teed.record_path.exists()
 
 
 def test_waits_for_a_command_that_closed_its_output(teed: Teed) -> None:

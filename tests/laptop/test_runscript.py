@@ -281,6 +281,15 @@ def test_a_folder_that_is_not_there_is_said_in_the_log(place: Place) -> None:
     assert b"hi" not in log
 
 
+@pytest.mark.parametrize("command", ["exit 3", "kill -KILL $$"])
+def test_a_command_that_ends_before_the_tee_is_there_is_not_lost(place: Place, command: str) -> None:
+    """Bash, slow on its way to the tee, must not reap the command: its end would be nobody's."""
+    slow = place.folder / "slow.sh"
+    slow.write_text('trap() { builtin trap "$@"; [ $# -lt 5 ] || sleep 0.5; }\n')
+    code, log = place.supervised(place.spec(f"echo begun; {command}"), BASH_ENV=str(slow))
+    assert (code, log) == (3 if command == "exit 3" else -9, b"begun\n")
+
+
 def test_venv(place: Place) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place.tree / ".venv")], check=True)
     (place.tree / "src").mkdir()

@@ -53,8 +53,17 @@ cloudrun_prepare() {
 }
 
 # ---------------------------------------------------------------- the heart
+# As long as our parent is still bash, it would reap us, and how we ended would be lost to the tee that it is to become.
+cloudrun_await_tee() {
+    local name deadline=$((SECONDS + 20))
+    while read -r name <"/proc/$$/comm" && [ "$name" = "$cloudrun_shell" ] && [ $SECONDS -lt $deadline ]; do
+        sleep 0.005
+    done 2>/dev/null
+}
+
 cloudrun_heart() {
     trap '' TSTP # the tee goes on under Ctrl-Z, and so does this
+    cloudrun_await_tee
     cloudrun_prepare
     case $CLOUDRUN_STEP in
     command)
@@ -85,6 +94,7 @@ fi
 [ -x "$cloudrun_python" ] || cloudrun_fail "the agent's Python is gone: $cloudrun_python"
 [ -e "$cloudrun_agent" ] || cloudrun_fail "the agent is gone: $cloudrun_agent; any cloudrun command to this box brings it back"
 
+read -r cloudrun_shell <"/proc/$$/comm"
 # Under lastpipe (without job control) this very shell becomes the tee, and so the command's parent, who reads its wait status.
 shopt -s lastpipe
 ( cloudrun_heart ) 2>&1 | {
