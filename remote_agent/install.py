@@ -51,7 +51,7 @@ def main(arguments: List[str]) -> int:
         return 0
     finally:
         _remove(order.part)
-    command = [sys.executable, "-I", order.folder, order.mode, "--nonce", order.nonce, "--agent", order.agent]
+    command = [sys.executable, "-I", "-S", order.folder, order.mode, "--nonce", order.nonce, "--agent", order.agent]
     os.execv(sys.executable, command + order.rest)
     return 0
 
