@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import pytest
 
 from remote_agent import processes
 from remote_agent.protocol import AgentError
-from remote_agent.sessions import Backend, Plan, base, choose, screen, tmux
+from remote_agent.sessions import Backend, Plan, base, choose, places, screen, tmux
 from remote_agent.sessions.detached import Detached
 from remote_agent.sessions.screen import Screen
 from remote_agent.sessions.tmux import Tmux
@@ -45,15 +47,15 @@ time.sleep(600)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A box's home of its own; what lives there in the end is killed."""
-    home = tmp_path / "家 h"
-    home.mkdir()
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A box's home of its own, as short as a real one; what lives there in the end is killed."""
+    home = Path(tempfile.mkdtemp(prefix="家 "))
     monkeypatch.setenv("HOME", str(home))
     for name in ("STY", "TMUX", "SCREENDIR", "LC_ALL"):
         monkeypatch.delenv(name, raising=False)
     yield home
     end_processes_of(home)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(params=list(BACKENDS))
@@ -263,31 +265,29 @@ def test_the_users_own_sessions_and_settings_are_untouched(
 
 
 def test_a_home_too_long_for_a_socket_gets_a_private_place(
-    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
+    multiplexer: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / ("deep" * 20)
     deep.mkdir()
     monkeypatch.setenv("HOME", str(deep))
     name = "n" * 63
     try:
-        found = backend.start(plan(deep, name), DEADLINE_S)
-        assert backend.find(name) == found
-        backend.end(name)
+        found = multiplexer.start(plan(deep, name), DEADLINE_S)
+        assert multiplexer.find(name) == found
+        multiplexer.end(name)
         assert everything_of(deep) == []
-    finally:
-        end_processes_of(deep)
-    if backend.name != "detached":
-        from remote_agent.sessions import places
-        place = Path(places._in_tmp(backend.name))
+        place = Path(places.existing(multiplexer.name)[-1])
+        assert place.parts[:2] == ("/", "tmp")
         assert stat.S_IMODE(place.stat().st_mode) == 0o700
-        # What somebody else put there is not trusted: neither used nor mended.
+        # What somebody else may have put there is not trusted: neither used nor mended.
         place.rmdir()
         place.symlink_to(tmp_path)
-        assert code_of(lambda: backend.start(plan(deep, name), DEADLINE_S)) == "session-folder-refused"
-        place.unlink()
-        for rest in place.parent.iterdir():
-            rest.unlink() if rest.is_file() else rest.rmdir()
-        place.parent.rmdir()
+        mode = stat.S_IMODE(tmp_path.stat().st_mode)
+        assert code_of(lambda: multiplexer.start(plan(deep, name), DEADLINE_S)) == "session-folder-refused"
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+        assert multiplexer.find(name) is None
+    finally:
+        end_processes_of(deep)
 
 
 def test_an_unsearchable_socket_folder_of_the_system_does_not_matter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,9 +303,6 @@ def test_an_unsearchable_socket_folder_of_the_system_does_not_matter(home: Path,
 def test_two_screens_of_one_name_are_refused_with_their_pids(home: Path) -> None:
     first = Screen().start(plan(home), DEADLINE_S)
     env = {**os.environ, "SCREENDIR": str(home / ".cloudrun/screen")}
-    if not Path(env["SCREENDIR"]).is_dir():
-        from remote_agent.sessions import places
-        env["SCREENDIR"] = places.existing("screen")[0]
     subprocess.run(["screen", "-c", "/dev/null", "-dmS", "train1", "sleep", "600"], env=env, check=True)
     wait_for(lambda: len(list(Path(env["SCREENDIR"]).glob("*.train1"))) == 2)
     with pytest.raises(AgentError) as raised:
