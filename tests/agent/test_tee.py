@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -218,6 +219,29 @@ def test_a_full_disk_costs_lines_and_says_so_when_it_has_space_again(teed: Teed)
     assert process.wait(10) == -signal.SIGKILL
 
 
+def test_another_refusal_than_a_full_disk_is_outlived_too(teed: Teed) -> None:
+    """EFBIG here; EIO and EROFS go the same way: the file is opened anew and the log goes on in it."""
+    orders = Orders(teed.folder)
+    process = teed.start(orders.command)
+    orders.give("a", 100)
+    wait_for(lambda: teed.said() == lines("a", 100))
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (len(lines("a", 100)), resource.RLIM_INFINITY))
+    orders.give("b", 100)
+    wait_for(lambda: _unread(process.pid) == 0)
+    orders.give("c", 100)  # once this is read, the refusal of b lies behind
+    wait_for(lambda: _unread(process.pid) == 0)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    wait_for(lambda: b"File too large\n" in teed.said())
+    before, _, after = teed.said().partition(b"cloudrun: ")
+    told, _, rest = after.partition(b"\n")
+    assert before == lines("a", 100)
+    assert int(told.split()[0]) + len(rest) == len(lines("b", 100) + lines("c", 100))
+    orders.give("d", 1)
+    wait_for(lambda: teed.said().endswith(lines("d", 1)))
+    assert len(teed.run.log_parts(1)) == 1
+    orders.finish()
+
+
 def test_the_record_of_an_end_on_a_full_disk_comes_when_there_is_space(teed: Teed) -> None:
     go = teed.folder / "go"
     os.mkfifo(go)
@@ -285,6 +309,15 @@ def _fill(folder: Path) -> Path:
             stream.write(b"\0" * 4096)
     assert os.statvfs(folder).f_bavail == 0
     return filler
+
+
+def _unread(pid: int) -> int:
+    """Bytes that wait in the tee's pipe."""
+    fd = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+    finally:
+        os.close(fd)
 
 
 def _end_of_obedience(process: subprocess.Popen[bytes]) -> None:
@@ -386,8 +419,6 @@ def test_ctrl_c_reaches_the_command_and_not_the_tee(teed: Teed) -> None:
 
 
 def _take_terminal() -> None:
-    import fcntl
-
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
