@@ -28,7 +28,7 @@ def launch(
         list[str] | None,
         typer.Argument(
             metavar="[-- COMMAND...]", show_default=False,
-            help=_("What to run, word by word; else [runs.NAME] in cloudrun.toml, else run.sh."),
+            help=_("What to run, word by word; else \\[runs.NAME] in cloudrun.toml, else run.sh."),
         ),
     ] = None,
     host: HostOption = None,

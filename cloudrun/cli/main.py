@@ -70,8 +70,10 @@ def run(arguments: list[str]) -> int:
         return _usage(context, error)
     except CloudrunError as error:
         return _failed(context, error)
-    except (BrokenPipeError, SystemExit):  # click turns the one into the other
+    except BrokenPipeError:
         return _reader_gone()
+    except SystemExit as end:  # a signal that ended an attach; or 1: what click makes of a broken pipe
+        return end.code if isinstance(end.code, int) and end.code != 1 else _reader_gone()
     except Exception as error:
         return _failed(context, CloudrunError("internal", detail=f"{type(error).__name__}: {error}"))
     return result if isinstance(result, int) else int(Exit.OK)
