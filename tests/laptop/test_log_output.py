@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pyte
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudrun.cli.log_output import JsonSink, LineSink, Out, RawSink, Sink, TerminalSink
@@ -50,11 +50,13 @@ def test_raw_is_byte_for_byte(data: bytes) -> None:
     (b"a\n\n\nb\n", "a\n\n\nb\n"),
     (b"", ""),
 ], ids=["cut", "tqdm", "gbk", "evil", "crlf", "spinner", "unfinished bar", "empty lines", "nothing"])
+@settings(max_examples=20, deadline=None)
 @given(cuts=st.lists(st.integers(0, 400), max_size=8))
 def test_into_a_pipe_goes_the_last_state_of_each_line(data: bytes, wanted: str, cuts: list[int]) -> None:
     assert through(LineSink, data, cuts).decode() == wanted
 
 
+@settings(max_examples=20, deadline=None)
 @given(cuts=st.lists(st.integers(0, 400), max_size=8))
 def test_a_terminal_shows_the_bars_and_the_colours(cuts: list[int]) -> None:
     screen = pyte.Screen(80, 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyte
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cloudrun.cli.terminal_filter import LONGEST_STRING, TerminalFilter, last_state, plain
@@ -52,6 +52,7 @@ def test_text_colours_and_bars_pass_and_nothing_that_acts(given_: str, wanted: s
     assert shown(given_) == wanted
 
 
+@settings(max_examples=60, deadline=None)
 @given(MIXED, st.lists(st.integers(0, 200), max_size=20))
 @example(EVIL + TQDM, [3, 4, 9, 10, 11, 14])
 def test_any_cut_into_pieces_gives_the_same(text: str, cuts: list[int]) -> None:
@@ -62,6 +63,7 @@ def test_any_cut_into_pieces_gives_the_same(text: str, cuts: list[int]) -> None:
     assert out + piecewise.feed(text[at:]) + piecewise.flush() == shown(text)
 
 
+@settings(max_examples=60, deadline=None)
 @given(MIXED)
 def test_a_terminal_is_never_made_to_answer_or_change(text: str) -> None:
     answers: list[str] = []
@@ -77,6 +79,7 @@ def test_a_terminal_is_never_made_to_answer_or_change(text: str) -> None:
     assert (screen.title, screen.icon_name, screen.mode) == ("", "", modes)
 
 
+@settings(max_examples=60, deadline=None)
 @given(MIXED)
 def test_what_is_plain_holds_no_control(text: str) -> None:
     assert not set(plain(text)) & ({chr(c) for c in range(0x20)} - set("\t\n\r\b") | {chr(c) for c in range(0x7f, 0xa0)})
