@@ -185,10 +185,13 @@ class Spec:
     host: Optional[str] = None
     cloudrun_version: Optional[str] = None
     launched_at: Optional[str] = None
+    #: The agent that the run keeps (short hash) and the Python it runs under.
+    agent: Optional[str] = None
+    agent_python: Optional[str] = None
     schema: int = 1
 
     #: What does not make two launches different.
-    INCIDENTAL = ("git_commit", "git_dirty", "host", "cloudrun_version", "launched_at", "schema")
+    INCIDENTAL = ("git_commit", "git_dirty", "host", "cloudrun_version", "launched_at", "agent", "agent_python", "schema")
 
     def same_work(self, other: "Spec") -> bool:
         """Whether both launches would run the same thing on the same code."""

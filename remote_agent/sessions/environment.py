@@ -21,6 +21,12 @@ _OURS = (
 #: Of the login that starts the session and will be gone long before it.
 _LOGIN = ("SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "LINES", "COLUMNS", "OLDPWD", "PWD", "SHLVL", "_", TRAIN)
 
+#: Of a run that launches another: the new session is no part of it, and its stop must not reach there.
+_RUN = (
+    "CLOUDRUN_RUN_DIR", "CLOUDRUN_SUPERVISED", "CLOUDRUN_STEP", "CLOUDRUN_ATTEMPT", "CLOUDRUN_LOG", "CLOUDRUN_EXIT_RECORD",
+    "CLOUDRUN_DATA_DIR",
+)
+
 _UNSET = "unset %s" % " ".join(_OURS)
 #: screen pushes the first lines out of sight when it shrinks a window to fit the terminal that attaches, be it as good as
 #: empty. Its windows begin lower than any terminal is, so that the first attach lets them grow, which keeps every line.
@@ -52,7 +58,7 @@ def need(name: str) -> str:
 
 def clean(more: Dict[str, str]) -> Dict[str, str]:
     """The environment of this process without what must not leak into a session, and `more` on top."""
-    env = {name: value for name, value in os.environ.items() if name not in _OURS and name not in _LOGIN}
+    env = {name: value for name, value in os.environ.items() if name not in _OURS + _LOGIN + _RUN}
     env.update(more)
     return env
 
