@@ -55,6 +55,11 @@ ENTRIES: dict[str, Entry] = {
         N_("the supervisor of {run} is gone, but processes of the run go on without it"),
         N_("cloudrun stop {run}   (then launch it again; it goes on from its checkpoints)"),
     ),
+    "session-of-another": Entry(
+        Exit.REFUSED,
+        N_("a run named {run} on another data disk of this box lives (its {backend} session, pid {pid})"),
+        N_("cloudrun host show   (says which data disk is used; or launch under another name)"),
+    ),
     "run-not-live": Entry(Exit.REFUSED, N_("{run} has no session to attach to: it is {state}"), N_("cloudrun logs {run}")),
     "run-busy": Entry(
         Exit.REFUSED,

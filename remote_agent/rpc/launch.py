@@ -13,7 +13,7 @@ from remote_agent import clock, layout, processes
 from remote_agent.protocol import LIVE_STATES, AgentError, Attempt, Launched, LaunchRequest, RunInfo, Spec, State
 from remote_agent.rpc import launch_files
 from remote_agent.rpc.exclusive import exclusive
-from remote_agent.rpc.launch_session import Asked, end_leftover, pick_backend, start_session
+from remote_agent.rpc.launch_session import Asked, end_leftover, pick_backend, refuse_anothers_session, start_session
 from remote_agent.rpc.launch_wait import await_start
 from remote_agent.rpc.prepare import next_attempt, next_launch, refuse_foreign, refuse_half_alive
 from remote_agent.rpc.request import check_name, data_dir_of, request_of
@@ -83,6 +83,7 @@ def _start(start: _Start) -> Optional[str]:
     number = 1 if fresh else next_launch(run)
     if request.launch not in (None, number) or (request.staging is None and request.spec.code_digest is not None):
         raise AgentError("launch-again", run=run.name)  # prepared for what is no longer there
+    refuse_anothers_session(run)
     backend = pick_backend(start.call, request)
     if start.existing is not None:
         end_leftover(run, start.existing)

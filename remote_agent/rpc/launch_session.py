@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from remote_agent import hello, layout, processes
 from remote_agent.protocol import AgentError, LaunchRequest, RunInfo, Spec, State
 from remote_agent.rpc.server import Call
+
+if TYPE_CHECKING:
+    from remote_agent.sessions.base import Found
 
 START_DEADLINE_S = 30.0
 INSTALL_DEADLINE_S = 300.0
@@ -86,13 +89,12 @@ def start_session(asked: Asked) -> None:
         cwd=asked.spec.workdir if os.path.isdir(asked.spec.workdir) else run.path, env={},
         screenrc=launch.screenrc, tmux_conf=launch.tmux_conf, escape=asked.spec.screen_escape,
     )
-    backend = sessions.backend(asked.backend)
     try:
-        backend.start(plan, START_DEADLINE_S)
-    except AgentError:
+        sessions.backend(asked.backend).start(plan, START_DEADLINE_S)
+    except (AgentError, OSError):
         if _has_spoken(run):  # a command that fails at once takes its session with it
             return
-        backend.end(run.name)
+        _end_own(run, asked.backend)
         if _has_spoken(run):
             return
         raise
@@ -104,12 +106,31 @@ def end_leftover(run: layout.Run, shown: RunInfo) -> None:
     The session must speak of this very folder: a run of that name on another data disk is not ours to end.
     """
     from remote_agent import sessions
-    if shown.backend not in sessions.NAMES:
-        return
-    backend = sessions.backend(shown.backend)
-    found = backend.find(run.name)
-    if found is not None and processes.mentioning(run.path) & {found.pid, *processes.descendants(found.pid)}:
-        backend.end(run.name)
+    if shown.backend in sessions.NAMES:
+        _end_own(run, shown.backend)
+
+
+def refuse_anothers_session(run: layout.Run) -> None:
+    """Raises AgentError("session-of-another") where the name's session is that of a run on another data disk.
+
+    A session, a tree and its code go by the run's name: a second live run of that name would take the first one's.
+    """
+    from remote_agent import sessions
+    found = sessions.find_any(run.name)
+    if found is not None and not _speaks_of(run, found[1]):
+        raise AgentError("session-of-another", run=run.name, backend=found[0].name, pid=found[1].pid)
+
+
+def _end_own(run: layout.Run, backend: str) -> None:
+    from remote_agent import sessions
+    holder = sessions.backend(backend)
+    found = holder.find(run.name)
+    if found is not None and _speaks_of(run, found):
+        holder.end(run.name)
+
+
+def _speaks_of(run: layout.Run, found: Found) -> bool:
+    return bool(processes.mentioning(run.path) & {found.pid, *processes.descendants(found.pid)})
 
 
 def _has_spoken(run: layout.Run) -> bool:

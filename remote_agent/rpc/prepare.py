@@ -18,7 +18,7 @@ from remote_agent.protocol import (
     RunInfo,
     encode,
 )
-from remote_agent.rpc.launch_session import choose_backend
+from remote_agent.rpc.launch_session import choose_backend, refuse_anothers_session
 from remote_agent.rpc.request import check_name, request_of
 from remote_agent.rpc.server import Call
 
@@ -42,6 +42,7 @@ def prepare(call: Call) -> Prepared:
     if existing is not None and (existing.project_id or not request.fresh):
         refuse_foreign(existing, request.project_id)
     refuse_half_alive(existing)
+    refuse_anothers_session(run)
     gpu = _gpu_report()
     if existing is None or existing.state not in LIVE_STATES:  # a live one has what it needs
         check_space(data_disk, request.min_free_bytes, run)

@@ -40,9 +40,14 @@ def choose(wanted: str) -> Optional[str]:
 
 
 def find_any(name: str) -> Optional[Tuple[Backend, Found]]:
-    """The live session of that name, whatever holds it."""
+    """The live session of that name, whatever holds it. A program that is not there any more holds none."""
     for candidate in map(backend, NAMES):
-        found = candidate.find(name)
+        try:
+            found = candidate.find(name)
+        except AgentError as error:
+            if error.code != "backend-missing":
+                raise
+            continue
         if found is not None:
             return candidate, found
     return None

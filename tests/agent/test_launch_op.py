@@ -267,6 +267,26 @@ def test_a_launch_killed_at_any_point_at_all(boxes: Callable[..., RpcBox], relau
     assert not reached[-1], "there are more points than these"
 
 
+@pytest.mark.parametrize("backend", ["screen", "tmux", "detached"])
+def test_a_live_run_of_that_name_on_another_data_disk_is_left_alone(box: RpcBox, tmp_path: Path, backend: str) -> None:
+    """The code, the secrets and the session go by the name: the second is refused before it touches any."""
+    box.launch(Wanted(secrets={"A": "first"}))
+    secrets, supervisor = box.home / ".cloudrun/secrets", box.state().supervisor
+    before = everything(secrets)
+    first = box.run()
+    request = {**box.request(Wanted(secrets={"A": "first"})), "secrets": {"A": "second"}}
+    other = tmp_path / "other"
+    other.mkdir()
+    for op, body in (("prepare", {"run": first.name, "project": PROJECT, "project_id": PROJECT_ID}),
+                     ("launch", {**request, "spec": {**request["spec"], "backend": backend}, "launch": 1})):
+        with pytest.raises(Refused) as refused:
+            box.call(op, **{**body, "data_dir": str(other)})
+        assert refused.value.code == "session-of-another"
+    assert processes.alive(supervisor)
+    assert (len(sleepers(box)), box.state().state) == (1, "running")
+    assert everything(secrets) == before
+
+
 def test_a_session_that_cannot_start_leaves_a_failure_and_no_limbo(box: RpcBox) -> None:
     request = box.request(Wanted(spec={"screen_escape": "^Cc"}))
     with pytest.raises(Refused) as refused:
