@@ -44,7 +44,7 @@ class Step:
     def __init__(self, start: Start, terminal: Terminal) -> None:
         _unlink(start.exit_record)
         self._record = start.exit_record
-        self._complaints = os.memfd_create("complaints", os.MFD_CLOEXEC)
+        self._complaints = _scratch()
         terminal.prepare()
         self.pid = _spawn(start, terminal, self._complaints)
         terminal.foreground(self.pid)
@@ -92,6 +92,23 @@ class Step:
 
     def close(self) -> None:
         os.close(self._complaints)
+
+
+def _scratch() -> int:
+    """A nameless file in memory. Pythons built for old systems (conda's, uv's) have no memfd_create, whatever the kernel."""
+    creating = getattr(os, "memfd_create", None)
+    if creating is not None:
+        return int(creating("complaints"))
+    import tempfile  # heavy, and mostly not needed
+
+    for folder in ("/dev/shm", None):
+        try:
+            fd, path = tempfile.mkstemp(prefix="cloudrun-", dir=folder)
+        except OSError:
+            continue
+        os.unlink(path)
+        return fd
+    return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # what bash says costs less than the start
 
 
 def _spawn(start: Start, terminal: Terminal, complaints: int) -> int:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,18 @@ def test_oldest_python(launched: Launch) -> None:
     ended = run.ended()
     assert (ended.state, ended.cause, ended.signal) == ("stopped", "user", 15)
     assert run.log().splitlines()[0] == "installing"
+
+
+def test_a_python_built_for_an_old_system(launched: Launch, tmp_path: Path) -> None:
+    """conda's and uv's are built for glibc 2.17: what came into it later is not in their `os`, whatever the box has."""
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    site, = venv.glob("lib/python*/site-packages")
+    (site / "sitecustomize.py").write_text(
+        "import os\nfor name in ('memfd_create', 'copy_file_range', 'getrandom', 'eventfd'):\n"
+        "    vars(os).pop(name, None)\n")
+    run = launched("echo fine", terminal=False, python=str(venv / "bin/python"))
+    assert (run.ended().state, run.log()) == ("succeeded", "fine\n")
 
 
 def test_one_supervisor_per_run(launched: Launch) -> None:
