@@ -69,7 +69,7 @@ class Following:
         self._info = info
         self._attempt = request.attempt or info.attempt or 1
         #: Where a request that does not follow ends: what is written from now on is not waited for.
-        self._enough = (self._attempt, end_of(self._run, self._attempt))
+        self._enough = Position(self._attempt, end_of(self._run, self._attempt))
         self._reader = LogReader(self._run, self._start())
         self._state_stamp: Optional[Tuple[int, int, int]] = None
         self._looked_at = self._spoke_at = time.monotonic()
@@ -93,7 +93,7 @@ class Following:
     def _start(self) -> Position:
         request = self._request
         if request.tail_lines is not None:
-            return start_of_tail(self._run, self._attempt, request.tail_lines, one=request.only_attempt)
+            return start_of_tail(self._run, self._enough, request.tail_lines, one=request.only_attempt)
         return Position(self._attempt, request.offset or 0)
 
     # --------------------------------------------------------------------------------------- reading
@@ -101,9 +101,10 @@ class Following:
     def _pump(self) -> bool:
         """Sends what the attempt's log holds now, one frame; whether there was anything."""
         at = self._reader.position
-        if not self._request.follow and (at.attempt, at.offset) >= self._enough:
+        wanted_bytes = self._wanted(at)
+        if wanted_bytes <= 0:
             return False
-        piece = self._reader.read(CHUNK_BYTES)
+        piece = self._reader.read(wanted_bytes)
         if piece is None:
             return False
         if piece.gap_to is not None:
@@ -113,6 +114,12 @@ class Following:
         if len(piece.data) < CHUNK_BYTES and self._request.follow:
             time.sleep(GATHER_S)
         return True
+
+    def _wanted(self, at: Position) -> int:
+        """How many bytes the next frame may hold."""
+        if self._request.follow or at.attempt < self._enough.attempt:
+            return CHUNK_BYTES
+        return min(CHUNK_BYTES, self._enough.offset - at.offset) if at.attempt == self._enough.attempt else 0
 
     def _cross(self) -> bool:
         """Goes on to the next attempt where there is one; the one before it has no writer any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import BinaryIO, List, Optional, Tuple
 
 from remote_agent import layout
 
@@ -48,7 +48,7 @@ class LogReader:
     def read(self, max_bytes: int) -> Optional[Piece]:
         """The next piece; None where there is none yet (or no log yet). Raises OSError."""
         if self._fd is None:
-            return self._open()
+            return self._open(max_bytes)
         data = os.pread(self._fd, max_bytes, self.position.offset - self._part_offset)
         if data:
             return self._advance(data)
@@ -70,7 +70,7 @@ class LogReader:
         found = os.fstat(self._fd)
         if later:
             self._close()
-            return self._open()
+            return self._open(max_bytes)
         if found.st_size < self.position.offset - self._part_offset:
             return self._jump(self._part_offset)
         if found.st_nlink == 0 and os.path.exists(self._path):  # deleted and begun anew under the same name
@@ -78,7 +78,7 @@ class LogReader:
             return self._jump(self._part_offset)
         return None
 
-    def _open(self) -> Optional[Piece]:
+    def _open(self, max_bytes: int) -> Optional[Piece]:
         """Opens the part that holds the position, or the first one after it."""
         for _attempt in range(_TRIES):
             part = next((part for part, end in _with_ends(self._parts()) if end is None or self.position.offset < end), None)
@@ -91,7 +91,7 @@ class LogReader:
             self._part_offset, self._path = part.offset, part.path
             if part.offset > self.position.offset:
                 return self._jump(part.offset)
-            return self.read(_BLOCK_BYTES)
+            return self.read(max_bytes)
         return None
 
     def _jump(self, to: int) -> Piece:
@@ -122,16 +122,17 @@ def end_of(run: layout.Run, attempt: int) -> int:
     return parts[-1].offset + _size(parts[-1].path) if parts else 0
 
 
-def start_of_tail(run: layout.Run, attempt: int, lines: int, one: bool = False) -> Position:
-    """Where the last `lines` lines begin; into earlier attempts where this one has fewer, unless `one`.
+def start_of_tail(run: layout.Run, end: Position, lines: int, one: bool = False) -> Position:
+    """Where the last `lines` lines before `end` begin; into earlier attempts where this one has fewer, unless `one`.
 
     Reads back by blocks, and no further than `MAX_TAIL_BYTES`.
     """
-    wanted, budget = lines, MAX_TAIL_BYTES
-    start = Position(attempt, end_of(run, attempt))
+    wanted, budget, attempt = lines, MAX_TAIL_BYTES, end.attempt
+    start = end
     earlier = [number for number in run.logged_attempts() if number < attempt]
     for number in [attempt] + ([] if one else earlier[::-1]):
-        offset, found, read = _back(run, number, wanted, budget)
+        last = end if number == attempt else Position(number, end_of(run, number))
+        offset, found, read = _back(run, last, wanted, budget)
         if found or number == attempt:
             start = Position(number, offset)
         wanted, budget = wanted - found, budget - read
@@ -140,15 +141,18 @@ def start_of_tail(run: layout.Run, attempt: int, lines: int, one: bool = False) 
     return start
 
 
-def _back(run: layout.Run, attempt: int, lines: int, budget: int) -> Tuple[int, int, int]:
-    """Looks back from the attempt's end for the start of its last `lines` lines: offset, lines found, bytes read."""
-    end = end_of(run, attempt)
+def _back(run: layout.Run, last: Position, lines: int, budget: int) -> Tuple[int, int, int]:
+    """Looks back from there for the start of the attempt's last `lines` lines: offset, lines found, bytes read."""
+    end = last.offset
     start, found, read = end, 0, 0
     if lines <= 0:
         return end, 0, 0
-    for part in reversed(run.log_parts(attempt)):
-        with open(part.path, "rb") as stream:
-            at = min(_size(part.path), end - part.offset) if part.offset < end else 0
+    for part in reversed(run.log_parts(last.attempt)):
+        stream = _opened(part) if part.offset < end else None
+        if stream is None:
+            continue
+        with stream:
+            at = min(os.fstat(stream.fileno()).st_size, end - part.offset)
             while at > 0 and read < budget:
                 size = min(_BLOCK_BYTES, at, budget - read)
                 stream.seek(at - size)
@@ -176,6 +180,14 @@ def _cut(block: bytes, lines: int, found: int, last: bool) -> Tuple[Optional[int
         found += 1
         if found == lines:
             return end + 1, found
+
+
+def _opened(part: layout.Part) -> Optional[BinaryIO]:
+    """None: rotated away since it was listed. Its lines are gone, and those before it may be there."""
+    try:
+        return open(part.path, "rb")
+    except FileNotFoundError:
+        return None
 
 
 def _size(path: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from remote_agent import layout, protocol
-from remote_agent.logreader import MAX_TAIL_BYTES, Position, start_of_tail
+from remote_agent.logreader import MAX_TAIL_BYTES, Position, end_of, start_of_tail
 from tests.support.agentdir import oldest_python
 from tests.support.writtenrun import WrittenRun
 
@@ -216,6 +216,37 @@ def test_without_follow_it_ends_although_the_writer_goes_on(written: Written, fo
     assert follower.seen[1] == b"b\nc\n"
 
 
+def test_the_last_lines_are_no_more_than_asked_for_under_a_busy_writer(written: Written, follow: Follow) -> None:
+    run = written()
+    busy = subprocess.Popen(
+        [sys.executable, "-c", BUSY, run.run.log(1)], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+    try:
+        assert busy.stdout is not None
+        assert busy.stdout.readline() == b"writing\n"
+        counts = []
+        for _ in range(6):
+            follower = follow(name=run.name, tail_lines=3)
+            assert follower.until("end")["state"] == "running"
+            counts.append(follower.seen.get(1, b"").count(b"\n"))
+        assert max(counts) == 3  # rotation may have taken them in between: then they are fewer
+    finally:
+        busy.kill()
+        busy.communicate()
+
+
+#: Writes lines as fast as it can through the tee's own log file.
+BUSY = """
+import sys
+from remote_agent.supervise.logfile import LogFile
+log, number = LogFile(sys.argv[1], 8 << 20), 0
+while True:
+    log.write(memoryview(b"line %d\\n" % number * 20))
+    number += 1
+    if number == 2000:
+        print("writing", flush=True)
+"""
+
+
 @pytest.mark.parametrize(("request_", "code"), [
     ({"name": "nosuch"}, "no-such-run"), ({"name": 7}, "bad-request"), ({"data_dir": "relative"}, "data-dir-relative"),
 ])
@@ -289,6 +320,10 @@ def logged(folder: Path, attempts: dict[int, list[bytes]]) -> layout.Run:
     return run
 
 
+def end(run: layout.Run, attempt: int) -> Position:
+    return Position(attempt, end_of(run, attempt))
+
+
 @pytest.mark.parametrize(("attempts", "attempt", "lines", "wanted"), [
     ({1: [b"a\nb\nc\n"]}, 1, 2, Position(1, 2)),
     ({1: [b"a\nb\nc"]}, 1, 2, Position(1, 2)),
@@ -311,17 +346,26 @@ def logged(folder: Path, attempts: dict[int, list[bytes]]) -> layout.Run:
 def test_where_the_last_lines_begin(
     tmp_path: Path, attempts: dict[int, list[bytes]], attempt: int, lines: int, wanted: Position
 ) -> None:
-    assert start_of_tail(logged(tmp_path, attempts), attempt, lines) == wanted
+    run = logged(tmp_path, attempts)
+    assert start_of_tail(run, end(run, attempt), lines) == wanted
 
 
 def test_one_attempts_last_lines_stay_in_it(tmp_path: Path) -> None:
     run = logged(tmp_path, {1: [b"a\nb\n"], 2: [b"c\n"]})
-    assert start_of_tail(run, 2, 5, one=True) == Position(2, 0)
+    assert start_of_tail(run, end(run, 2), 5, one=True) == Position(2, 0)
 
 
 def test_a_line_of_gigabytes_is_not_read_to_its_beginning(tmp_path: Path) -> None:
     run = logged(tmp_path, {1: [b""]})
     os.truncate(run.log(1), 4 << 30)  # sparse
     began = time.monotonic()
-    assert start_of_tail(run, 1, 200) == Position(1, (4 << 30) - MAX_TAIL_BYTES)
+    assert start_of_tail(run, end(run, 1), 200) == Position(1, (4 << 30) - MAX_TAIL_BYTES)
     assert time.monotonic() - began < 2
+
+
+def test_a_part_that_is_rotated_away_while_the_last_lines_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = logged(tmp_path, {1: [b"a\nb\n", b"c\n", b"d\n"]})
+    parts = run.log_parts(1)
+    os.unlink(parts[1].path)
+    monkeypatch.setattr(layout.Run, "log_parts", lambda self, attempt: parts)
+    assert start_of_tail(run, Position(1, 8), 2) == Position(1, 2)  # "b", the gap, and "d"
