@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import compileall
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cloudrun.agent import archive
+from tests.support.agentdir import unpacked_agent
 from tests.support.cli import Laptop
 from tests.support.sshd import SshBox, end_processes_of
 
@@ -32,9 +35,17 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     end_processes_of(home)
 
 
+@pytest.fixture(scope="session")
+def agent_of_boxes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The agent's folder, unpacked and compiled, under the name that a box gives it."""
+    folder = unpacked_agent(tmp_path_factory.mktemp("agents") / archive.installed().sha12)
+    compileall.compile_dir(folder, quiet=2)
+    return folder
+
+
 @pytest.fixture
-def cloudrun(laptop: Path) -> Laptop:
+def cloudrun(laptop: Path, agent_of_boxes: Path) -> Laptop:
     """The command, in an empty project folder `net` of a fresh laptop."""
     project = laptop / "net"
     project.mkdir()
-    return Laptop(project)
+    return Laptop(project, agent_of_boxes)

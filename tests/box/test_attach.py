@@ -35,7 +35,7 @@ Open = Callable[..., Terminal]
 
 @pytest.fixture
 def way(box: SshBox, cloudrun: Laptop) -> Laptop:
-    cloudrun.add(box)
+    cloudrun.know(box)
     (cloudrun.project / "train.py").write_text(TRAINING, encoding="utf-8")
     return cloudrun
 

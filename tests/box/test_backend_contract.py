@@ -38,7 +38,7 @@ KEYS = {"screen": {"scrollback": b"\x01[", "leave": b"\x01d"}, "tmux": {"scrollb
 
 @pytest.fixture
 def way(box: SshBox, cloudrun: Laptop) -> Laptop:
-    cloudrun.add(box)
+    cloudrun.know(box)
     (cloudrun.project / "train.py").write_text(CHATTY)
     return cloudrun
 

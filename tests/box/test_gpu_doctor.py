@@ -34,7 +34,7 @@ def used(box: SshBox, before: str) -> tuple[int, int]:
 
 
 def test_one_connection_and_one_exec_also_while_watching(gpu_box: SshBox, cloudrun: Laptop) -> None:
-    cloudrun.add(gpu_box)
+    cloudrun.know(gpu_box)
     checks = cloudrun.json("doctor")["checks"]  # brings the agent
     assert [check["name"] for check in checks] == ["reachable", "python", "data-disk", "disk-space", "inodes", "sessions", "gpu"]
     assert {check["status"] for check in checks} <= {"ok", "warning"}
@@ -59,7 +59,7 @@ def test_one_connection_and_one_exec_also_while_watching(gpu_box: SshBox, cloudr
 
 
 def test_a_broken_driver_is_told_apart_from_no_card(gpu_box: SshBox, cloudrun: Laptop, tmp_path: Path) -> None:
-    cloudrun.add(gpu_box)
+    cloudrun.know(gpu_box)
     fake_nvidia_smi(tmp_path / "bin", "Failed to initialize NVML: Driver/library version mismatch\n", 18)
     broken = cloudrun.run("gpu", code=16)
     assert "different versions" in " ".join(broken.out.split())
@@ -72,7 +72,7 @@ def test_a_broken_driver_is_told_apart_from_no_card(gpu_box: SshBox, cloudrun: L
 
 
 def test_a_box_that_lets_nobody_in_is_a_finding(gpu_box: SshBox, cloudrun: Laptop) -> None:
-    cloudrun.add(gpu_box)
+    cloudrun.know(gpu_box)
     (gpu_box.folder / "authorized_keys").write_text("")
     (line,) = cloudrun.json("doctor", code=21)["checks"]
     assert (line["name"], line["status"]) == ("reachable", "failure")

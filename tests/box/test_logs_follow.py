@@ -165,7 +165,7 @@ def test_what_another_try_would_meet_again_ends_the_following(box: SshBox, dial:
 
 @pytest.fixture
 def way(box: SshBox, cloudrun: Laptop) -> Laptop:
-    cloudrun.add(box)
+    cloudrun.know(box)
     return cloudrun
 
 

@@ -24,7 +24,7 @@ for i in range(100000):
 
 @pytest.fixture
 def way(box: SshBox, cloudrun: Laptop) -> Laptop:
-    cloudrun.add(box)
+    cloudrun.know(box)
     (cloudrun.project / "train.py").write_text(TICKER, encoding="utf-8")
     return cloudrun
 

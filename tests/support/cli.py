@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cloudrun.app import hosts
+from cloudrun.config.hosts import known_hosts_path
 from tests.support.sshd import SshBox
 
 
@@ -25,6 +28,8 @@ class Laptop:
     """A laptop with one project folder and, after `add`, the host `box`."""
 
     project: Path
+    #: The agent's folder as a box has it, to be laid on a box that is only a means.
+    agent: Path
     env: dict[str, str] = field(default_factory=dict)
 
     def run(self, *words: str, timeout_s: float = 60, code: int | None = 0, stdin: str | None = None) -> Done:
@@ -44,7 +49,19 @@ class Laptop:
         return subprocess.Popen(self.argv(*words), cwd=self.project, env=self.environment(), **settings)
 
     def add(self, box: SshBox, *options: str) -> None:
+        """`host add`, as a user does it; the box has nothing of ours yet."""
         self.run("host", "add", "box", box.login, "--key", str(box.key), "--data-dir", str(box.data), "--accept-new", *options)
+
+    def know(self, box: SshBox) -> None:
+        """What `add` and a first command come to, without the time they take: the host is known, the agent is there."""
+        wanted = hosts.Wanted(target=box.login, key=str(box.key), data_dir=str(box.data))
+        hosts.add_host("box", wanted, None)
+        algorithm, key = box.host_key.with_suffix(".pub").read_text().split()[:2]
+        with known_hosts_path().open("a") as known:
+            known.write(f"[127.0.0.1]:{box.port} {algorithm} {key}\n")
+        home = box.home / ".cloudrun"
+        home.mkdir(mode=0o700)
+        shutil.copytree(self.agent, home / "agent" / self.agent.name)
 
     def argv(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "cloudrun", *words]
