@@ -63,7 +63,7 @@ def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequ
     spec = request.spec
     if existing is not None and (existing.project_id or not request.fresh):
         refuse_foreign(existing, spec.project_id)
-    refuse_half_alive(existing)
+    refuse_half_alive(run, existing)
     if existing is None or existing.state not in LIVE_STATES:
         return False
     there = layout.read_record(Spec, run.launch(existing.launch).spec)

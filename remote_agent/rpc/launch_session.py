@@ -106,8 +106,10 @@ def end_leftover(run: layout.Run, shown: RunInfo) -> None:
     The session must speak of this very folder: a run of that name on another data disk is not ours to end.
     """
     from remote_agent import sessions
-    if shown.backend in sessions.NAMES:
-        _end_own(run, shown.backend)
+    known = shown.backend in sessions.NAMES  # a damaged state does not tell
+    for backend in sessions.NAMES:
+        if backend == shown.backend or not known:
+            _end_own(run, backend)
 
 
 def refuse_anothers_session(run: layout.Run) -> None:

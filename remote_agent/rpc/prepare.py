@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any, Dict, List, Optional
 
-from remote_agent import hello, layout, runs
+from remote_agent import hello, layout, processes, runs
 from remote_agent.protocol import (
     LIVE_STATES,
     AgentError,
@@ -41,7 +41,7 @@ def prepare(call: Call) -> Prepared:
     existing = runs.info(run)
     if existing is not None and (existing.project_id or not request.fresh):
         refuse_foreign(existing, request.project_id)
-    refuse_half_alive(existing)
+    refuse_half_alive(run, existing)
     refuse_anothers_session(run)
     gpu = _gpu_report()
     if existing is None or existing.state not in LIVE_STATES:  # a live one has what it needs
@@ -77,10 +77,15 @@ def refuse_foreign(existing: Optional[RunInfo], project_id: str) -> None:
     raise AgentError("run-damaged", run=existing.name, run_dir=existing.run_dir)
 
 
-def refuse_half_alive(existing: Optional[RunInfo]) -> None:
-    """Raises AgentError where processes of the run go on without a supervisor: a second training beside them ruins both."""
-    if existing is not None and existing.state == runs.LOST and existing.cause == "supervisor-killed":
-        raise AgentError("run-half-alive", run=existing.name)
+def refuse_half_alive(run: layout.Run, existing: Optional[RunInfo]) -> None:
+    """Raises AgentError where processes of the run go on without a supervisor: a second training beside them ruins both.
+
+    They are asked for whatever the state says: it may be damaged, or tell the truth of a command that left a daemon.
+    """
+    if existing is None or existing.state in LIVE_STATES:
+        return
+    if existing.cause == "supervisor-killed" or processes.marked(run.path):
+        raise AgentError("run-half-alive", run=run.name)
 
 
 def facts_of(data_dir: str, run: layout.Run, project: str, number: int) -> BoxFacts:

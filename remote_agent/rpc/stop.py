@@ -31,13 +31,15 @@ from remote_agent.rpc.settled import settled
 
 #: Beyond the grace: the kill, the tee's last words, the session's end. A supervisor that takes longer has failed us.
 MARGIN_S = 30.0
+#: How long a supervisor is hoped for that no readable state names.
+UNREADABLE_S = 5.0
 SAY_EVERY_S = 3.0
 _POLL_S = 0.05
 
 
 @dataclass
 class _Stop:
-    """One stop under way; `launch` is the one that is meant, should another follow at once."""
+    """One stop under way; `launch` is the one that is meant, should another follow at once; 0 where nobody can tell."""
 
     call: Call
     run: layout.Run
@@ -52,7 +54,10 @@ def stop(call: Call) -> Dict[str, Any]:
     job = _Stop(call, data.run(name), 0, _grace(call.body.get("grace_s")))
     with exclusive(data, name, call):
         shown = settled(job.run) or _shown(job.run)
-        if shown.state not in LIVE_STATES and not processes.marked(job.run.path):
+        living = processes.marked(job.run.path)
+        if shown.state in ENDED_STATES and living:  # how it ended is known; what it left behind goes
+            _end_processes(job, [], job.grace_s)
+        if shown.state in ENDED_STATES or (shown.state not in LIVE_STATES and not living):
             return {"run": _at_rest(job.run, shown), "already": True}
         job.launch = shown.launch
         _want_stop(job)
@@ -82,13 +87,17 @@ def _ends_by_itself(job: _Stop) -> bool:
     asked: List[ProcessRef] = []
     while time.monotonic() - begun < job.grace_s + MARGIN_S:
         state = layout.read_record(State, job.run.state)
-        if state is None or state.launch != job.launch:
+        supervisor = _living(state) if state is not None else None
+        if state is None:  # damaged: a supervisor that lives heeds the word all the same, and writes it anew
+            if time.monotonic() - begun > UNREADABLE_S or not processes.marked(job.run.path):
+                return True
+        elif state.launch != job.launch and job.launch > 0:
             return True
-        supervisor = _living(state)
-        if supervisor is None and _shown(job.run).state not in LIVE_STATES:
+        elif supervisor is None and _shown(job.run).state not in LIVE_STATES:
             return True
         if supervisor is not None and supervisor not in asked:
             processes.send(supervisor, signal.SIGTERM)
+            processes.send(supervisor, signal.SIGCONT)  # one that somebody stopped could not answer
             asked.append(supervisor)
         if time.monotonic() - said > SAY_EVERY_S:
             said = time.monotonic()
@@ -100,20 +109,24 @@ def _ends_by_itself(job: _Stop) -> bool:
 def _make_sure(job: _Stop, grace_s: float) -> RunInfo:
     """Ends what is left of this launch, its session included, and sees to it that the state says how it ended."""
     state = layout.read_record(State, job.run.state)
-    if state is not None and state.launch != job.launch:
+    if state is not None and state.launch != job.launch and job.launch > 0:
         return _shown(job.run)  # ended, and launched anew since
     supervisor = _living(state) if state is not None else None
     if supervisor is not None:
         processes.send(supervisor, signal.SIGKILL)
     roots = [state.command] if state is not None and state.command is not None else []
     before = _shown(job.run)
-    ended = tree.end_tree(job.run.path, [root for root in roots if processes.alive(root)], grace_s)
+    _end_processes(job, [root for root in roots if processes.alive(root)], grace_s)
     end_leftover(job.run, before)
-    if ended.left:
-        raise AgentError("stop-left", run=job.run.name, pids=", ".join(str(left.pid) for left in ended.left))
     if state is not None and state.state not in ENDED_STATES:
         _write_end(job.run, state, "user")
     return _shown(job.run)
+
+
+def _end_processes(job: _Stop, roots: List[ProcessRef], grace_s: float) -> None:
+    ended = tree.end_tree(job.run.path, roots, grace_s)
+    if ended.left:
+        raise AgentError("stop-left", run=job.run.name, pids=", ".join(str(left.pid) for left in ended.left))
 
 
 def _at_rest(run: layout.Run, shown: RunInfo) -> RunInfo:

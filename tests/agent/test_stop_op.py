@@ -6,7 +6,9 @@ import io
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -128,16 +130,65 @@ def test_a_command_that_ends_after_its_supervisor_is_told_truly(box: RpcBox) -> 
     assert box.state().state == "failed"
 
 
+def test_what_an_ended_command_left_behind_is_ended_and_its_end_stays_told(box: RpcBox) -> None:
+    box.launch(Wanted(backend="detached", command="sleep 300 & until [ -e go ]; do sleep 0.05; done; exit 5"))
+    kill_supervisor(box)
+    (box.work / "go").touch()
+    box.await_state("failed")
+    with pytest.raises(Refused) as refused:
+        box.launch(Wanted(backend="detached"))
+    assert refused.value.code == "run-half-alive"
+    answer = box.call("stop", name="exp_resnet50", grace_s=5)
+    assert (answer["run"]["state"], answer["run"]["exit_code"], answer["already"]) == ("failed", 5, True)
+    assert processes.marked(box.run().path) == set()
+    assert (box.state().state, box.state().exit_code) == ("failed", 5)
+    assert box.launch(Wanted(backend="detached")).outcome == "started"
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_that_lives_under_a_damaged_state_is_not_launched_over(box: RpcBox, fresh: bool) -> None:
+    box.launch()
+    lives, request = supervisor(box), box.request(Wanted(fresh=fresh))
+    Path(box.run().state).write_text("{")
+    for op, body in (("prepare", {"run": "exp_resnet50", "project": PROJECT, "project_id": "p-1", "fresh": fresh}),
+                     ("launch", request)):
+        with pytest.raises(Refused) as refused:
+            box.call(op, **body)
+        assert refused.value.code == "run-half-alive"
+    assert processes.alive(lives)
+    assert box.call("stop", name="exp_resnet50", grace_s=5)["run"]["state"] == "stopped"
+    assert processes.marked(box.run().path) == set()
+    assert not processes.alive(lives)
+    assert sessions.find_any("exp_resnet50") is None
+
+
 def test_a_supervisor_that_does_not_answer_is_not_waited_for_for_ever(
         box: RpcBox, monkeypatch: pytest.MonkeyPatch) -> None:
     box.launch(Wanted(backend="detached"))
-    processes.send(supervisor(box), signal.SIGSTOP)
-    monkeypatch.setattr(stop, "MARGIN_S", 0.5)
-    answer = stop.stop(Call({"data_dir": str(box.data), "name": "exp_resnet50", "grace_s": 0.2},
-                            io.BytesIO(), io.BytesIO()))
+    kill_supervisor(box)
+    state = box.state()
+    with subprocess.Popen(["bash", "-c", "trap '' TERM; echo deaf; read -t 60"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as deaf:
+        assert deaf.stdout is not None
+        assert deaf.stdout.readline() == b"deaf\n"
+        state.supervisor = processes.ref(deaf.pid)
+        atomic.write_json(box.run().state, encode(state))
+        monkeypatch.setattr(stop, "MARGIN_S", 0.5)
+        answer = stop.stop(Call({"data_dir": str(box.data), "name": "exp_resnet50", "grace_s": 0.2},
+                                io.BytesIO(), io.BytesIO()))
+        assert deaf.wait(10) == -signal.SIGKILL
     assert (answer["run"].state, answer["run"].cause) == ("stopped", "user")
     assert processes.marked(box.run().path) == set()
-    assert not processes.alive(box.state().supervisor)
+
+
+def test_a_supervisor_that_somebody_stopped_goes_on_to_end_its_run(box: RpcBox) -> None:
+    box.launch(Wanted(command="trap 'echo saved; exit 0' TERM; while :; do sleep 0.1; done"))
+    processes.send(supervisor(box), signal.SIGSTOP)
+    begun = time.monotonic()
+    answer = box.call("stop", name="exp_resnet50", grace_s=20)
+    assert time.monotonic() - begun < 15, "neither the grace nor the margin was waited out"
+    assert (answer["run"]["state"], answer["run"]["exit_code"]) == ("stopped", 0)
+    assert "saved" in box.log()
 
 
 def test_a_stop_goes_on_when_nobody_listens_any_more(box: RpcBox) -> None:
