@@ -11,6 +11,9 @@ def connect(address: Address, options: Options) -> Transport:
         from cloudrun.transport.local import LocalTransport
 
         return LocalTransport(address, options)
+    from cloudrun.transport.lean import import_paramiko
+
+    import_paramiko()
     from cloudrun.transport.ssh import SshTransport
 
     return SshTransport(address, options)

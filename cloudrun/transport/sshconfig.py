@@ -142,6 +142,9 @@ def _unless_none(value: str | None) -> str | None:
 
 
 def _by_paramiko(asked: Asked, say: Callable[[str], None] | None) -> Resolved:
+    from cloudrun.transport.lean import import_paramiko
+
+    import_paramiko()
     from paramiko import SSHConfig
     from paramiko.ssh_exception import ConfigParseError
 
@@ -154,7 +157,7 @@ def _by_paramiko(asked: Asked, say: Callable[[str], None] | None) -> Resolved:
         say(_("{path} uses Include or Match; without OpenSSH's `ssh` these lines are not understood here").format(path=path))
     try:
         found = SSHConfig.from_text(text).lookup(asked.name)
-    except ConfigParseError as error:
+    except (ConfigParseError, ImportError) as error:  # `Match exec` cannot be judged here (see `lean`)
         raise CloudrunError("ssh-config-wrong", name=asked.name, detail=str(error)) from error
     return Resolved(
         hostname=str(found.get("hostname", asked.name)),
