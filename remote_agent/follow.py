@@ -68,6 +68,8 @@ class Following:
         self._run = layout.Run(info.run_dir)
         self._info = info
         self._attempt = request.attempt or info.attempt or 1
+        if request.only_attempt and self._attempt > max([info.attempt, *self._run.logged_attempts()]):
+            raise AgentError("no-such-attempt", run=info.name, attempt=self._attempt, newest=info.attempt)
         #: Where a request that does not follow ends: what is written from now on is not waited for.
         self._enough = Position(self._attempt, end_of(self._run, self._attempt))
         self._reader = LogReader(self._run, self._start())

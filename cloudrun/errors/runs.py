@@ -32,6 +32,9 @@ ENTRIES: dict[str, Entry] = {
         N_("Letters, digits, - and _, at most 63, the first a letter or a digit: cloudrun launch resnet50_cifar10_1201"),
     ),
     "no-such-run": Entry(Exit.NO_SUCH_RUN, N_("there is no run {name} here; near it: {near}"), N_("cloudrun ps")),
+    "no-such-attempt": Entry(
+        Exit.NO_SUCH_RUN, N_("{run} has no attempt {attempt}; its newest is attempt {newest}"), N_("cloudrun logs {run}"),
+    ),
     "no-runs": Entry(
         Exit.NO_SUCH_RUN, N_("there is no run here yet (looked in {data_dir})"), N_("cloudrun launch NAME   (others: cloudrun ps)"),
     ),

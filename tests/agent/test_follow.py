@@ -248,7 +248,8 @@ while True:
 
 
 @pytest.mark.parametrize(("request_", "code"), [
-    ({"name": "nosuch"}, "no-such-run"), ({"name": 7}, "bad-request"), ({"data_dir": "relative"}, "data-dir-relative"),
+    ({"name": "nosuch"}, "no-such-run"), ({"attempt": 2, "only_attempt": True}, "no-such-attempt"),
+    ({"name": 7}, "bad-request"), ({"data_dir": "relative"}, "data-dir-relative"),
 ])
 def test_what_cannot_be_is_an_error_frame(written: Written, follow: Follow, request_: dict[str, Any], code: str) -> None:
     written()
