@@ -41,8 +41,10 @@ class Context:
     # ------------------------------------------------------------------------------------------- output
 
     def out(self, renderable: RenderableType) -> None:
-        """Data for people, on stdout."""
-        self._console(stderr=False).print(renderable, soft_wrap=isinstance(renderable, str))
+        """Data for people, on stdout. Text keeps its lines; what is laid out fits the terminal."""
+        from rich.text import Text
+
+        self._console(stderr=False).print(renderable, soft_wrap=isinstance(renderable, (str, Text)))
 
     def say(self, text: str) -> None:
         """A quiet line of talk, on stderr; never markup, so that a path with brackets shows as it is."""

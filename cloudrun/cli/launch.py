@@ -71,7 +71,8 @@ def launch(
     if follow and launched.outcome != "failed-at-once":
         from cloudrun.cli.logs import follow_run
 
-        return follow_run(context, chosen, name)
+        # What runs already may have said gigabytes: of that, the last lines.
+        return follow_run(context, chosen, name, launched.run.attempt if launched.outcome == "started" else None)
     return code
 
 
@@ -112,7 +113,8 @@ def _report(context: Context, box: Box, launched: protocol.Launched) -> int:
 def _ending(run: protocol.RunInfo) -> str:
     from cloudrun.cli.render.runs import cause_words
 
-    return cause_words(run) or run.state
+    words = cause_words(run) or run.state
+    return _("{words} (attempt {n}, in the folder it had)").format(words=words, n=run.attempt) if run.attempt > 1 else words
 
 
 def _dry_run(context: Context, box: Box, project: Project, drafted: Draft, options: Options) -> int:
@@ -123,5 +125,6 @@ def _dry_run(context: Context, box: Box, project: Project, drafted: Draft, optio
     if context.json:
         context.emit_json(plan_document(planned))
     else:
-        context.out(plan_words(planned))
+        for part in plan_words(planned):
+            context.out(part)
     return int(Exit.OK)

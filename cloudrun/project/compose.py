@@ -81,7 +81,8 @@ def _command(project: Project, wanted: Wanted, settings: RunSettings) -> tuple[s
 
 
 def _secrets(project: Project, wanted: Wanted, settings: RunSettings) -> tuple[dict[str, str], tuple[Path, ...]]:
-    """Values of the environment files; the command line's counts over the project's."""
+    """Values of this run's environment files (the command line's counts over the project's), and the files that must not
+    travel: those of the project's other runs are secrets too."""
     files = []
     if settings.env_file:
         files.append(project.folder / Path(settings.env_file).expanduser())
@@ -90,7 +91,8 @@ def _secrets(project: Project, wanted: Wanted, settings: RunSettings) -> tuple[d
     values: dict[str, str] = {}
     for file in files:
         values.update(read_env_file(file))
-    return values, tuple(files)
+    others = [run.env_file for run in (project.settings.defaults, *project.settings.runs.values()) if run.env_file]
+    return values, tuple(dict.fromkeys([*files, *(project.folder / Path(other).expanduser() for other in others)]))
 
 
 def compose(project: Project, project_id: str, drafted: Draft, tree: str) -> protocol.Spec:

@@ -52,6 +52,7 @@ def event_words(event: dict[str, Any]) -> str:
         "waiting-for-launch": _("another launch of this run is at work; waiting for it"),
         "installing": _("installing {program} on the box"),
         "waiting-for-lock": _("the box's package manager is busy; waiting up to {left_s} s more"),
+        "install-failed": _("{program} could not be installed on the box ({code})"),
         "updating-index": _("refreshing the box's package index"),
         "fallback-detached": _("neither screen nor tmux can be had: a detached process holds the run; attach can only watch"),
         "link-target-missing": _("{target}, which a link of the project leads to, is not on the box (yet)"),
@@ -102,7 +103,9 @@ def _headline(launched: protocol.Launched, host: str) -> Text:
             run=run.name, host=host, age=age(run.age_s or 0))
         return Text(f"● {words}", style="green")
     if run.state == "succeeded":
-        return Text("✓ " + _("{run} ran on {host} and has already succeeded").format(run=run.name, host=host), style="green")
+        words = _("{run} ran on {host} and has already succeeded").format(run=run.name, host=host)
+        again = _(" (attempt {n}, in the folder it had)").format(n=run.attempt) if run.attempt > 1 else ""
+        return Text(f"✓ {words}{again}", style="green")
     if run.attempt > 1:
         words = _("{run} runs on {host}: attempt {n}, in the folder it had (its checkpoints are there)").format(
             run=run.name, host=host, n=run.attempt)
@@ -122,8 +125,8 @@ def plan_document(planned: Plan) -> dict[str, Any]:
     }
 
 
-def plan_words(planned: Plan) -> RenderableType:
-    """What would be sent, the checks, and the script."""
+def plan_words(planned: Plan) -> list[RenderableType]:
+    """What would be sent, the checks, and the script, whose lines are whole however narrow the terminal is."""
     prepared, manifest = planned.prepared, planned.manifest
     table = Table.grid(padding=(0, 2, 0, 0))
     disk = prepared.data_disk
@@ -136,9 +139,13 @@ def plan_words(planned: Plan) -> RenderableType:
         (_("code"), _("{n} files, {size}, into {tree}; only what the box lacks would travel").format(
             n=len(manifest.files), size=size(manifest.size_bytes), tree=prepared.facts.tree) if manifest else _("not sent")),
     ]
+    if manifest is not None and manifest.files:
+        largest = sorted(manifest.files, key=lambda entry: entry.size_bytes, reverse=True)[:5]
+        rows.append((_("largest"), ", ".join(f"{entry.path} ({size(entry.size_bytes)})" for entry in largest)))
     if prepared.existing is not None:
         rows.insert(1, (_("stands there"), f"{prepared.existing.state}, " + _("attempt {n}").format(n=prepared.existing.attempt)))
     for label, value in rows:
         table.add_row(Text(label, style="bold"), Text(value))
-    note = Text(_("nothing was changed"), style="dim")
-    return Group(table, Text(), Syntax(planned.run_sh, "bash", background_color="default"), note)
+    script = Syntax("", "bash", background_color="default").highlight(planned.run_sh)
+    script.rstrip()
+    return [table, Text(), script, Text(_("nothing was changed"), style="dim")]

@@ -1,0 +1,47 @@
+"""What `launch` shows: the attempt that it began, followed from its first line, and the script as it would be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.cli import Laptop
+from tests.support.sshd import SshBox
+from tests.support.waiting import wait_for
+
+LINES = 3000  # more than the lines that `logs` shows by itself
+
+
+def test_an_ended_run_is_followed_from_its_new_attempt_on(box: SshBox, cloudrun: Laptop) -> None:
+    cloudrun.add(box)
+    told = f"seq -f attempt-$CLOUDRUN_ATTEMPT-%g {LINES}; sleep 3"  # it lives longer than launch looks
+    for attempt in (1, 2):
+        shown = cloudrun.run("launch", "exp_told", "--follow", "--", "bash", "-c", told)
+        lines = [line for line in shown.out.splitlines() if line.startswith("attempt-")]
+        assert lines == [f"attempt-{attempt}-{number}" for number in range(1, LINES + 1)]
+    assert "attempt 2" in shown.out
+    quick = cloudrun.run("launch", "exp_told", "--", "true")
+    assert "attempt 3" in quick.out
+    dead = cloudrun.run("launch", "exp_told", "--", "false", code=3)
+    assert "attempt 4" in dead.err
+    unknown = cloudrun.run("logs", "exp_told", "--attempt", "9", code=4)
+    assert "attempt 4" in unknown.err
+
+
+def test_a_dry_run_shows_every_line_of_the_script_whole(box: SshBox, cloudrun: Laptop) -> None:
+    cloudrun.add(box)
+    (cloudrun.project / "train.py").write_text("print('x')\n" * 100)
+    command = ["python3", "train.py", *[f"--option-{number}=value" for number in range(40)]]
+    script = cloudrun.json("launch", "exp_dry", "--dry-run", "--", *command)["run_sh"]
+    shown = cloudrun.run("launch", "exp_dry", "--dry-run", "--", *command).out
+    assert script in shown
+    assert "train.py (1.1 kB)" in shown
+
+
+def test_secrets_of_another_run_stay_home_too(box: SshBox, cloudrun: Laptop) -> None:
+    cloudrun.add(box)
+    (cloudrun.project / "cloudrun.toml").write_text('[runs.exp_a]\nenv_file = "a.env"\ncommand = "true"\n')
+    (cloudrun.project / "a.env").write_text("TOKEN=hunter2\n")
+    cloudrun.run("launch", "exp_b", "--", "true")
+    wait_for(lambda: cloudrun.state("exp_b")["state"] == "succeeded", what="the run's end")
+    files = [path for path in Path(box.folder).rglob("*") if path.is_file()]
+    assert [path for path in files if b"hunter2" in path.read_bytes()] == []
