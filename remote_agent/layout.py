@@ -117,6 +117,17 @@ class Run:
         """The parts there are, by offset. Between two there may be a gap: rotation keeps the first and the newest."""
         return log_parts(self.log(attempt))
 
+    def log_tail(self, attempt: int, max_bytes: int) -> str:
+        """The end of an attempt's newest part; bytes that are no UTF-8 are replaced. "" where there is none."""
+        parts = self.log_parts(attempt)
+        try:
+            with open(parts[-1].path if parts else self.log(attempt), "rb") as stream:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - max_bytes))
+                return stream.read(max_bytes).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
     def logged_attempts(self) -> List[int]:
         """Attempts that have a log, ascending."""
         return sorted({int(m.group(1)) for m in map(_LOG.match, _listdir(self.logs)) if m})

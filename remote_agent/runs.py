@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
 import time
 from dataclasses import replace
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from remote_agent import clock, layout, processes
 from remote_agent.protocol import (
@@ -22,6 +21,9 @@ from remote_agent.protocol import (
     Spec,
     State,
 )
+
+if TYPE_CHECKING:
+    from remote_agent.verdict import Outcome
 
 LOST = "lost"
 #: How long a launch's "pending" is believed without any sign of its session.
@@ -93,7 +95,7 @@ def true_state(run: layout.Run, state: State, look: Look) -> State:
     """The state as it really is: the file is the supervisor's word, and it may be gone without a last one."""
     if state.state in ENDED_STATES or _supervised(state, look):
         return state
-    ending = read_ending(run, state.attempt)
+    ending = _read_outcome(run, state.attempt)
     if ending is not None and state.phase != "setup":
         return _ended(run, state, ending)
     if state.box_id != look.box_id:
@@ -115,29 +117,18 @@ def newest_spec(run: layout.Run) -> Optional[Spec]:
 
 def read_ending(run: layout.Run, attempt: int) -> Optional[Dict[str, Any]]:
     """How the attempt's command ended, as the tee said it: {"exit_code", "signal", "ended_at"}, or None."""
-    record = _read_object(run.exit_record(attempt))
-    code, signal = record.get("exit_code"), record.get("signal")
-    if not isinstance(code, int) and not isinstance(signal, int):
-        return None
-    ended_at = record.get("ended_at")
-    return {"exit_code": code if isinstance(code, int) else None,
-            "signal": signal if isinstance(signal, int) else None,
-            "ended_at": ended_at if isinstance(ended_at, str) else None}
+    said = _read_outcome(run, attempt)
+    return {"exit_code": said.exit_code, "signal": said.signal, "ended_at": said.ended_at} if said is not None else None
 
 
 def log_tail(run: layout.Run, attempt: int, lines: int = 20, max_bytes: int = 8192) -> str:
-    """The last lines of an attempt's log, for an error's own words; bytes that are no UTF-8 are replaced."""
-    parts = run.log_parts(attempt)
-    if not parts:
-        return ""
-    try:
-        with open(parts[-1].path, "rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - max_bytes))
-            data = stream.read(max_bytes)
-    except OSError:
-        return ""
-    return "\n".join(data.decode("utf-8", "replace").splitlines()[-lines:])
+    """The last lines of an attempt's log, for an error's own words."""
+    return "\n".join(run.log_tail(attempt, max_bytes).splitlines()[-lines:])
+
+
+def _read_outcome(run: layout.Run, attempt: int) -> Optional["Outcome"]:
+    from remote_agent import verdict  # its patterns cost every `ps` some milliseconds, and few runs need them
+    return verdict.read_record(run.exit_record(attempt))
 
 
 def _read_state(run: layout.Run, look: Look) -> Optional[State]:
@@ -155,16 +146,17 @@ def _supervised(state: State, look: Look) -> bool:
     return state.box_id == look.box_id and processes.alive(state.supervisor)
 
 
-def _ended(run: layout.Run, state: State, ending: Dict[str, Any]) -> State:
-    code, signal = ending["exit_code"], ending["signal"]
-    wanted = _read_object(run.desired).get("want")
-    if state.state == "stopping" or wanted == "stop":
-        word, cause = "stopped", "user"
-    elif code == 0:
-        word, cause = "succeeded", None
+def _ended(run: layout.Run, state: State, ending: "Outcome") -> State:
+    """What its supervisor would have said. Whether the kernel killed for want of memory nobody can tell any more."""
+    from remote_agent import verdict
+    if _read_object(run.desired).get("want") == "stop":
+        found = verdict.of_order("user")
+    elif state.state == "stopping":
+        found = verdict.of_order(state.cause)
     else:
-        word, cause = "failed", "signal" if signal is not None else None
-    return replace(state, state=word, cause=cause, exit_code=code, signal=signal, ended_at=ending["ended_at"])
+        found = verdict.of_command(ending, run.log_tail(state.attempt, verdict.TAIL_BYTES), oom_rose=False)
+    return replace(state, state=found.state, cause=found.cause, exit_code=ending.exit_code, signal=ending.signal,
+                   ended_at=ending.ended_at)
 
 
 def _is_starting(run: layout.Run, state: State) -> bool:
@@ -244,6 +236,7 @@ def _folders(path: str) -> List[str]:
 
 
 def _near(name: str, names: List[str]) -> List[str]:
+    import difflib  # for a mistyped name only
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     return close + [other for other in names if other.startswith(name) and other not in close][:3]
 

@@ -91,9 +91,7 @@ def _ends_by_itself(job: _Stop) -> bool:
         if state is None:  # damaged: a supervisor that lives heeds the word all the same, and writes it anew
             if time.monotonic() - begun > UNREADABLE_S or not processes.marked(job.run.path):
                 return True
-        elif state.launch != job.launch and job.launch > 0:
-            return True
-        elif supervisor is None and _shown(job.run).state not in LIVE_STATES:
+        elif _followed(job, state) or (supervisor is None and _shown(job.run).state not in LIVE_STATES):
             return True
         if supervisor is not None and supervisor not in asked:
             processes.send(supervisor, signal.SIGTERM)
@@ -106,10 +104,15 @@ def _ends_by_itself(job: _Stop) -> bool:
     return False
 
 
+def _followed(job: _Stop, state: State) -> bool:
+    """Whether another launch came after the one that is meant."""
+    return state.launch != job.launch and job.launch > 0
+
+
 def _make_sure(job: _Stop, grace_s: float) -> RunInfo:
     """Ends what is left of this launch, its session included, and sees to it that the state says how it ended."""
     state = layout.read_record(State, job.run.state)
-    if state is not None and state.launch != job.launch and job.launch > 0:
+    if state is not None and _followed(job, state):
         return _shown(job.run)  # ended, and launched anew since
     supervisor = _living(state) if state is not None else None
     if supervisor is not None:

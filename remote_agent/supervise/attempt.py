@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from dataclasses import dataclass
-from typing import Any, Dict, List, NoReturn, Optional
+from typing import Dict, List, NoReturn, Optional
 
 from remote_agent import clock, processes, tree
 from remote_agent.protocol import ProcessRef
 from remote_agent.supervise.terminal import Terminal
+from remote_agent.verdict import Outcome, read_record
 
 #: Of what bash itself says (a command that is no bash): it has no log yet to say it in.
 _MAX_COMPLAINT_BYTES = 16 * 1024
-
-
-@dataclass
-class Outcome:
-    """How the text at the heart of run.sh ended. Both None: nobody could tell."""
-
-    exit_code: Optional[int]
-    signal: Optional[int]
-    ended_at: str
-    log_bytes_lost: int = 0
 
 
 @dataclass
@@ -67,7 +57,7 @@ class Step:
         The tee's record comes first; then the command's own status, which we have where the tee died before it; then the
         tee's, which ends as the command did.
         """
-        recorded = _read_record(self._record)
+        recorded = read_record(self._record)
         if recorded is not None:
             return recorded
         if self.command is not None and self.command.pid in statuses:
@@ -170,21 +160,6 @@ def _close(fd: int) -> None:
         os.close(fd)
     except OSError:
         pass
-
-
-def _read_record(path: str) -> Optional[Outcome]:
-    try:
-        with open(path, "rb") as stream:
-            said: Any = json.loads(stream.read().decode("utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(said, dict):
-        return None
-    code, number, lost = said.get("exit_code"), said.get("signal"), said.get("log_bytes_lost")
-    if not isinstance(code, int) and not isinstance(number, int):
-        return None
-    return Outcome(code if isinstance(code, int) else None, number if isinstance(number, int) else None,
-                   str(said.get("ended_at") or clock.now_utc()), lost if isinstance(lost, int) else 0)
 
 
 def _from_status(status: int) -> Outcome:

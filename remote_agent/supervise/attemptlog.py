@@ -6,7 +6,7 @@ import os
 
 from remote_agent import atomic, layout
 from remote_agent.supervise.journal import Journal
-from remote_agent.supervise.verdict import TAIL_BYTES
+from remote_agent.verdict import TAIL_BYTES
 
 
 class AttemptLog:
@@ -41,13 +41,7 @@ class AttemptLog:
 
     def tail(self) -> str:
         """Its last 64 KiB."""
-        try:
-            with open(self.newest_part, "rb") as stream:
-                size = stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, size - TAIL_BYTES))
-                return stream.read(TAIL_BYTES).decode("utf-8", "replace")
-        except OSError:
-            return ""
+        return self._run.log_tail(self._attempt, TAIL_BYTES)
 
     def make_current(self, journal: Journal) -> None:
         """`logs/current` points at its newest part, where there is one."""

@@ -7,17 +7,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Tuple
 
-from remote_agent import clock, layout, processes
+from remote_agent import clock, layout, processes, verdict
 from remote_agent.protocol import Attempt, Spec, State
-from remote_agent.supervise import oom, transitions, verdict, wakeup
-from remote_agent.supervise.attempt import Outcome, Start, Step
+from remote_agent.supervise import oom, transitions, wakeup
+from remote_agent.supervise.attempt import Start, Step
 from remote_agent.supervise.attemptlog import AttemptLog
 from remote_agent.supervise.journal import Journal
 from remote_agent.supervise.orders import Orders
 from remote_agent.supervise.record import Record
 from remote_agent.supervise.terminal import Terminal
-from remote_agent.supervise.verdict import Verdict
 from remote_agent.supervise.watch import QUIET_S, Surroundings, Watch
+from remote_agent.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from remote_agent.supervise.setup import Setup
@@ -203,12 +203,12 @@ class Life:
                           signal=self._signals.asked_by)
 
     def _stopped(self) -> Verdict:
-        return Verdict("stopped", "user") if self._orders.by_user else Verdict("failed", self._orders.to_end)
+        return verdict.of_order(self._orders.to_end)
 
     def _say_end(self, found: Verdict, outcome: Optional[Outcome]) -> None:
         state = self._state
         transitions.step(state, found.state, found.cause)
-        state.ended_at = outcome.ended_at if outcome is not None else clock.now_utc()
+        state.ended_at = (outcome.ended_at if outcome is not None else None) or clock.now_utc()
         if outcome is not None:
             state.exit_code, state.signal = outcome.exit_code, outcome.signal
             state.log_bytes_lost = outcome.log_bytes_lost

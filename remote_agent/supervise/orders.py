@@ -34,10 +34,6 @@ class Orders:
             self._stop = desired
 
     @property
-    def by_user(self) -> bool:
-        return self._stop is not None
-
-    @property
     def to_end(self) -> Optional[str]:
         """Why the run is to end, as a cause; None while it is not."""
         if self._stop is None and self._signals.asked_by is not None:

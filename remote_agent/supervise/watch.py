@@ -9,10 +9,11 @@ from typing import Callable, Iterator, List, Optional
 
 from remote_agent import clock, layout, tree
 from remote_agent.protocol import ProcessRef
-from remote_agent.supervise.attempt import Outcome, Step
+from remote_agent.supervise.attempt import Step
 from remote_agent.supervise.journal import Journal
 from remote_agent.supervise.orders import Orders
 from remote_agent.supervise.wakeup import Wakeup
+from remote_agent.verdict import Outcome
 
 QUIET_S = 1.0
 LEFTOVERS_GRACE_S = 3.0

@@ -119,6 +119,27 @@ def test_an_exit_record_tells_the_true_ending(disk: Disk, record: dict[str, obje
     assert shown.ended_at == "2026-12-01T00:00:00Z"
 
 
+@pytest.mark.parametrize(("record", "log", "before", "told"), [
+    ((1, None), "Traceback (most recent call last):\nValueError: no\n", ("running", None), ("failed", "exception")),
+    ((1, None), "Traceback (most recent call last):\nRuntimeError: CUDA out of memory\n", ("running", None),
+     ("failed", "cuda-oom")),
+    ((127, None), "bash: python: command not found\n", ("running", None), ("failed", "never-started")),
+    ((None, 2), "epoch 3\n", ("running", None), ("stopped", "user")),  # Ctrl-C
+    ((0, None), "saved\n", ("stopping", "session-killed"), ("failed", "session-killed")),
+    ((0, None), "saved\n", ("stopping", "user"), ("stopped", "user")),
+])
+def test_a_reader_judges_an_end_as_the_supervisor_would_have(
+        disk: Disk, record: tuple[int | None, int | None], log: str, before: tuple[str, str | None],
+        told: tuple[str, str]) -> None:
+    state = running(supervisor=GONE)
+    state.state, state.cause = before
+    run = disk.add("exp", state)
+    os.makedirs(run.logs, exist_ok=True)
+    Path(run.log(1)).write_text(log)
+    atomic.write_json(run.exit_record(1), {"exit_code": record[0], "signal": record[1], "ended_at": None})
+    assert (disk.shown("exp").state, disk.shown("exp").cause) == told
+
+
 def test_a_last_word_that_comes_between_two_looks_is_not_missed(
         disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     run = disk.add("exp", running(supervisor=GONE))

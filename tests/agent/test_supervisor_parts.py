@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from remote_agent import atomic, layout
+from remote_agent import atomic, layout, verdict
 from remote_agent.protocol import CAUSES, STATES, Desired, State, encode
-from remote_agent.supervise import oom, transitions, verdict
-from remote_agent.supervise.attempt import Outcome
+from remote_agent.supervise import oom, transitions
 from remote_agent.supervise.journal import Journal
 from remote_agent.supervise.orders import Orders
 from remote_agent.supervise.record import Record
+from remote_agent.verdict import Outcome
 
 LEGAL = """
 pending   > running waiting stopping failed stopped
@@ -178,7 +178,7 @@ def test_a_word_written_just_before_the_signal_is_heard(tmp_path: Path) -> None:
     assert orders.to_end is None
     atomic.write_json(run.desired, encode(Desired("stop", 7)))
     signals.asked_by = 15
-    assert (orders.to_end, orders.by_user, orders.grace_s) == ("user", True, 7)
+    assert (orders.to_end, orders.grace_s) == ("user", 7)
 
 
 class Signals:

@@ -1,15 +1,18 @@
-"""From how the command ended to the run's state and cause. Pure: what was recorded goes in, a word comes out."""
+"""How a command ended, and what that makes of its run. One judge: the supervisor asks it, and so does who reads after it.
+
+Pure, but for the reading of the tee's record: what was recorded goes in, a word comes out.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from dataclasses import dataclass
-from typing import Optional
-
-from remote_agent.supervise.attempt import Outcome
+from typing import Any, Optional
 
 TAIL_BYTES = 64 * 1024
+_MAX_RECORD_BYTES = 64 * 1024
 #: run.sh could not go to its folder or set up its environment; not executable; not found.
 NEVER_STARTED_CODES = (125, 126, 127)
 #: Lines that may follow a traceback that still ends the log: what libraries say on their way out.
@@ -31,9 +34,40 @@ _WORKER_KILLED = re.compile(
 
 
 @dataclass
+class Outcome:
+    """How the text at the heart of run.sh ended. Code and signal both None: nobody could tell."""
+
+    exit_code: Optional[int]
+    signal: Optional[int]
+    ended_at: Optional[str]
+    log_bytes_lost: int = 0
+
+
+@dataclass
 class Verdict:
     state: str
     cause: Optional[str]
+
+
+def read_record(path: str) -> Optional[Outcome]:
+    """The tee's record of an end; None where there is none, or what is there tells nothing."""
+    try:
+        with open(path, "rb") as stream:
+            said: Any = json.loads(stream.read(_MAX_RECORD_BYTES).decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    code, number, lost, ended_at = (said.get(name) for name in ("exit_code", "signal", "log_bytes_lost", "ended_at"))
+    if not isinstance(code, int) and not isinstance(number, int):
+        return None
+    return Outcome(code if isinstance(code, int) else None, number if isinstance(number, int) else None,
+                   ended_at if isinstance(ended_at, str) else None, lost if isinstance(lost, int) else 0)
+
+
+def of_order(cause: Optional[str]) -> Verdict:
+    """A run that was ended because somebody wanted it to: the user, or whoever killed its session."""
+    return Verdict("stopped", "user") if cause == "user" else Verdict("failed", cause)
 
 
 def of_command(outcome: Outcome, tail: str, oom_rose: bool) -> Verdict:
