@@ -153,6 +153,11 @@ ENTRIES: dict[str, Entry] = {
         N_("{name} has no live session on the box"),
         N_("cloudrun logs {name}   (or start it: cloudrun launch {name})"),
     ),
+    "session-attached-elsewhere": Entry(
+        Exit.REFUSED,
+        N_("the session of {name} is attached elsewhere"),
+        N_("cloudrun attach {name} --shared   (or --take)"),
+    ),
     "detached-cannot-attach": Entry(
         Exit.REFUSED,
         N_("{name} runs as a process without a terminal (the box had neither screen nor tmux): it can only be watched"),
