@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -13,6 +14,8 @@ from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from cloudrun.app.runs import HostRuns
     from cloudrun.cli.context import Context
 
@@ -56,20 +59,36 @@ def _ask_all(context: Context, archived: bool) -> list[HostRuns]:
 
 
 def _show(context: Context, ask: Callable[[], list[HostRuns]], watch: bool, *, with_host: bool) -> int:
-    answers = ask()
     if not watch:
-        return _show_once(context, answers, with_host)
+        return _show_once(context, ask(), with_host)
+    try:
+        _watch(context, ask, with_host)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _watch(context: Context, ask: Callable[[], list[HostRuns]], with_host: bool) -> NoReturn:
+    """Redraws in place on a terminal; into a pipe, and with --json, one answer after the other."""
+    while context.json or not sys.stdout.isatty():
+        _show_once(context, ask(), with_host)
+        time.sleep(WATCH_INTERVAL_S)
     from rich.live import Live
+
+    with Live(auto_refresh=False) as live:
+        while True:
+            live.update(_view(ask(), with_host), refresh=True)
+            time.sleep(WATCH_INTERVAL_S)
+
+
+def _view(answers: list[HostRuns], with_host: bool) -> RenderableType:
+    """The table, and a line for each host that gave none."""
+    from rich.console import Group
+    from rich.text import Text
 
     from cloudrun.cli.render.runs import runs_table
 
-    try:
-        with Live(runs_table(answers, with_host=with_host), auto_refresh=False, screen=False) as live:
-            while True:
-                time.sleep(WATCH_INTERVAL_S)
-                live.update(runs_table(ask(), with_host=with_host), refresh=True)
-    except KeyboardInterrupt:
-        return 0
+    silent = [Text(f"{answer.host}: {answer.error.message}") for answer in answers if answer.error]
+    return Group(runs_table(answers, with_host=with_host), *silent)
 
 
 def _show_once(context: Context, answers: list[HostRuns], with_host: bool) -> int:

@@ -1,7 +1,9 @@
-"""What `launch` shows: the attempt that it began, followed from its first line, and the script as it would be."""
+"""What `launch` and `ps` show: the attempt that it began, followed from its first line, and the script as it would be."""
 
 from __future__ import annotations
 
+import json
+import signal
 from pathlib import Path
 
 from tests.support.cli import Laptop
@@ -25,6 +27,22 @@ def test_an_ended_run_is_followed_from_its_new_attempt_on(box: SshBox, cloudrun:
     assert "attempt 4" in dead.err
     unknown = cloudrun.run("logs", "exp_told", "--attempt", "9", code=4)
     assert "attempt 4" in unknown.err
+
+
+def test_watched_runs_are_json_lines_when_asked_for(box: SshBox, cloudrun: Laptop) -> None:
+    cloudrun.add(box)
+    cloudrun.run("launch", "exp_seen", "--", "sleep", "60")
+    for words in (["--watch"], ["--watch", "--all-hosts"]):
+        watching = cloudrun.start("ps", "--json", *words)
+        try:
+            assert watching.stdout is not None
+            answers = [json.loads(watching.stdout.readline()) for _ in range(2)]
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(10) == 0  # leaving a watch is no failure
+        finally:
+            watching.kill()
+            watching.communicate()
+        assert [[run["name"] for run in answer["runs"]] for answer in answers] == [["exp_seen"]] * 2
 
 
 def test_a_dry_run_shows_every_line_of_the_script_whole(box: SshBox, cloudrun: Laptop) -> None:
