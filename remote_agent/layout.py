@@ -240,6 +240,14 @@ class Home:
         return os.path.join(self.root, "secrets")
 
     @property
+    def wishes(self) -> str:
+        """What is wanted of runs whose own disk took no file."""
+        return os.path.join(self.root, "wishes")
+
+    def wish(self, run_dir: str) -> str:
+        return os.path.join(self.wishes, "%s.json" % name_of(run_dir))
+
+    @property
     def screen_sockets(self) -> str:
         return os.path.join(self.root, "screen")
 
@@ -252,9 +260,9 @@ class Home:
         """Records of the processes of runs without a multiplexer."""
         return os.path.join(self.root, "detached")
 
-    def secret_file(self, run: str, launch: int) -> str:
+    def secret_file(self, run_dir: str, launch: int) -> str:
         """Shell text (`export K='v'`), 0600, sourced by run.sh."""
-        return os.path.join(self.secrets, "%s-%03d.env" % (run, launch))
+        return os.path.join(self.secrets, "%s-%03d.env" % (name_of(run_dir), launch))
 
     def project(self, project: str) -> str:
         """Trees of a project; the bookkeeping beside them starts with a dot, which no run's name does."""
@@ -289,6 +297,13 @@ def log_parts(first: str) -> List[Part]:
         elif found.startswith(name + ".") and found[len(name) + 1:].isdigit():
             parts.append(Part(int(found[len(name) + 1:]), os.path.join(folder, found)))
     return sorted(parts, key=lambda part: part.offset)
+
+
+def name_of(run_dir: str) -> str:
+    """A name for what the home keeps of a run: another data disk may have a run of that name too."""
+    import hashlib  # few commands need it
+
+    return "%s-%s" % (os.path.basename(run_dir), hashlib.sha256(os.fsencode(run_dir)).hexdigest()[:8])
 
 
 def private_folder(path: str) -> str:

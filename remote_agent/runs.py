@@ -148,8 +148,8 @@ def _supervised(state: State, look: Look) -> bool:
 
 def _ended(run: layout.Run, state: State, ending: "Outcome") -> State:
     """What its supervisor would have said. Whether the kernel killed for want of memory nobody can tell any more."""
-    from remote_agent import verdict
-    if _read_object(run.desired).get("want") == "stop":
+    from remote_agent import verdict, wishes
+    if wishes.wants_stop(run):
         found = verdict.of_order("user")
     elif state.state == "stopping":
         found = verdict.of_order(state.cause)

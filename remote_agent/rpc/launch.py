@@ -68,7 +68,7 @@ def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequ
         return False
     there = layout.read_record(Spec, run.launch(existing.launch).spec)
     same = there is not None and spec.same_work(there)
-    if same and not request.fresh and launch_files.same_secrets(run.name, existing.launch, request.secrets):
+    if same and not request.fresh and launch_files.same_secrets(run, existing.launch, request.secrets):
         return True
     raise AgentError("run-live", run=run.name, state=existing.state, attempt=existing.attempt, age_s=existing.age_s,
                      fresh=request.fresh)
@@ -91,7 +91,7 @@ def _start(start: _Start) -> Optional[str]:
     archived_to = None
     if fresh and start.existing is not None:
         archived_to = launch_files.put_aside(start.data, run)
-        launch_files.forget_secrets(run.name)
+        launch_files.forget_secrets(run)
     state = _first_state(start, number, backend, fresh)
     launch_files.write_run(run, request, number, state)
     try:

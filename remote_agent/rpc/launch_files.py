@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import Dict, List, Tuple
 
-from remote_agent import atomic, clock, layout
+from remote_agent import atomic, clock, layout, wishes
 from remote_agent.protocol import AgentError, Desired, Identity, LaunchRequest, State, encode
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 def write_run(run: layout.Run, request: LaunchRequest, number: int, state: State) -> None:
     """Writes launch `number` and the state it begins with. A new run's folder is made beside and renamed when it is whole."""
-    write_secrets(run.name, number, request.secrets)
+    write_secrets(run, number, request.secrets)
     if os.path.isdir(run.path):
         _write_launch(run, number, request)
         _write_will(run, state)
@@ -68,31 +68,31 @@ def secrets_text(values: Dict[str, str]) -> bytes:
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def same_secrets(run: str, number: int, values: Dict[str, str]) -> bool:
+def same_secrets(run: layout.Run, number: int, values: Dict[str, str]) -> bool:
     """Whether the launch on the disk was given the same secrets."""
     try:
-        with open(layout.Home.of_user().secret_file(run, number), "rb") as stream:
+        with open(layout.Home.of_user().secret_file(run.path, number), "rb") as stream:
             return stream.read() == secrets_text(values)
     except FileNotFoundError:
         return not values
 
 
-def write_secrets(run: str, number: int, values: Dict[str, str]) -> None:
+def write_secrets(run: layout.Run, number: int, values: Dict[str, str]) -> None:
     """Writes them where only the user reads them; a stale file of that name does not stay."""
     home = layout.Home.of_user()
-    path, text = home.secret_file(run, number), secrets_text(values)
-    layout.private_folder(home.root)
-    layout.private_folder(home.secrets)
-    if values:
+    path, text = home.secret_file(run.path, number), secrets_text(values)
+    if values:  # without any, a home that takes no writes will do
+        layout.private_folder(home.root)
+        layout.private_folder(home.secrets)
         atomic.write_bytes(path, text, 0o600)
     elif os.path.lexists(path):
         os.unlink(path)
 
 
-def forget_secrets(run: str) -> None:
+def forget_secrets(run: layout.Run) -> None:
     """Deletes the secrets of all launches of this run, and of no run whose name only begins like it."""
     folder = layout.Home.of_user().secrets
-    mine = re.compile(re.escape(run) + r"-\d{3,}\.env\Z")
+    mine = re.compile(re.escape(layout.name_of(run.path)) + r"-\d{3,}\.env\Z")
     for name in _names(folder):
         if mine.match(name):
             os.unlink(os.path.join(folder, name))
@@ -125,7 +125,7 @@ def _texts(launch: layout.Launch, request: LaunchRequest) -> List[Tuple[str, str
 
 def _write_will(run: layout.Run, state: State) -> None:
     """What is wanted goes before what is: a supervisor that starts between the two finds no old "stop"."""
-    atomic.write_json(run.desired, encode(Desired(want="run", at=clock.now_utc())))
+    wishes.write(run, Desired(want="run", at=clock.now_utc()))
     atomic.write_json(run.state, encode(state))
 
 

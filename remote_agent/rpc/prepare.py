@@ -94,7 +94,7 @@ def facts_of(data_dir: str, run: layout.Run, project: str, number: int) -> BoxFa
     home = layout.Home.of_user()
     return BoxFacts(home=home.home, python=sys.executable, agent_dir=hello.agent_dir(), data_dir=data_dir,
                     run_dir=run.path, tree=home.tree(project, run.name), utf8_locale=terminal.utf8_locale(),
-                    secret_file=home.secret_file(run.name, number))
+                    secret_file=home.secret_file(run.path, number))
 
 
 # ------------------------------------------------------------------------------------------------ disk

@@ -7,7 +7,7 @@ import secrets
 import shutil
 from typing import Any, Dict, Optional
 
-from remote_agent import atomic, layout, processes, runs
+from remote_agent import atomic, layout, processes, runs, wishes
 from remote_agent.protocol import LIVE_STATES, RUN_NAME, AgentError, RunInfo
 from remote_agent.rpc import launch_files
 from remote_agent.rpc.exclusive import exclusive
@@ -28,8 +28,9 @@ def remove(call: Call) -> Dict[str, Any]:
             raise AgentError("no-such-run", name=name, near=[])
         _refuse_living(run, shown)
         end_leftover(run, shown)
+        launch_files.forget_secrets(run)  # before the folder: a removal that is cut short can be asked for again
+        wishes.forget_aside(run)
         _delete(run.path)
-        launch_files.forget_secrets(name)
         tree = _tree(shown)
         asked = call.body.get("code") is True and tree is not None
         if asked and tree is not None:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional
 
-from remote_agent import atomic, clock, layout, processes, runs, tree
+from remote_agent import atomic, clock, layout, processes, runs, tree, wishes
 from remote_agent.protocol import (
     DEFAULT_GRACE_S,
     ENDED_STATES,
@@ -74,11 +74,15 @@ def _grace(given: Any) -> float:
 
 
 def _want_stop(job: _Stop) -> None:
-    """Writes what is wanted. A full disk must not make a run unstoppable: then the signal alone has to do."""
+    """Writes what is wanted. A full disk must not make a run unstoppable: at the worst the signal alone has to do."""
+    wanted = Desired(want="stop", grace_s=job.grace_s, at=clock.now_utc())
     try:
-        atomic.write_json(job.run.desired, encode(Desired(want="stop", grace_s=job.grace_s, at=clock.now_utc())))
-    except OSError as error:
-        job.call.event("stop-not-written", run=job.run.name, reason=error.strerror or str(error))
+        wishes.write(job.run, wanted)
+    except OSError:
+        try:
+            wishes.write_aside(job.run, wanted)
+        except OSError as error:
+            job.call.event("stop-not-written", run=job.run.name, reason=error.strerror or str(error))
 
 
 def _ends_by_itself(job: _Stop) -> bool:

@@ -1,11 +1,11 @@
-"""What is wanted of the supervisor: `desired.json`, which the user's commands write, and signals."""
+"""What is wanted of the supervisor: the word that the user's commands write, and signals."""
 
 from __future__ import annotations
 
 import os
-from typing import Optional, Tuple
+from typing import Dict, Optional, Tuple
 
-from remote_agent import layout
+from remote_agent import layout, wishes
 from remote_agent.protocol import DEFAULT_GRACE_S, Desired
 from remote_agent.supervise.wakeup import Wakeup
 
@@ -14,24 +14,24 @@ class Orders:
     """Whether the run is to end, and why. The user's word counts before a signal: `stop` sends one to be quick."""
 
     def __init__(self, run: layout.Run, signals: Wakeup) -> None:
-        self._path = run.desired
+        self._places = wishes.places(run)
         self._signals = signals
-        self._seen: Optional[Tuple[int, int, int]] = None
+        self._seen: Dict[str, Tuple[int, int, int]] = {}
         self._stop: Optional[Desired] = None
 
     def heed(self) -> None:
-        """Reads desired.json where it changed; a later stop may have another grace."""
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return
-        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if seen == self._seen:
-            return
-        self._seen = seen
-        desired = layout.read_record(Desired, self._path)
-        if desired is not None and desired.want == "stop":
-            self._stop = desired
+        """Reads what changed; a later stop may have another grace."""
+        for path in self._places:
+            try:
+                found = os.stat(path)
+            except OSError:
+                continue
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if seen != self._seen.get(path):
+                self._seen[path] = seen
+                desired = layout.read_record(Desired, path)
+                if desired is not None and desired.want == "stop":
+                    self._stop = desired
 
     @property
     def to_end(self) -> Optional[str]:

@@ -71,7 +71,7 @@ def test_a_launch_comes_to_a_running_command(box: RpcBox) -> None:
     assert {"spec.json", "run.sh", "screenrc", "tmux.conf"} == set(os.listdir(run.launch(1).path))
     assert len(sleepers(box)) == 1
     assert (box.work / "seen").read_text() == "a'b $c\n训练"
-    secret = Path(layout.Home(str(box.home)).secret_file(run.name, 1))
+    secret = Path(layout.Home(str(box.home)).secret_file(run.path, 1))
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
     holders = [path for path in Path(run.path).rglob("*") if path.is_file() and b"a'b" in path.read_bytes()]
@@ -316,7 +316,7 @@ def test_the_preflight_tells_the_facts_and_changes_nothing(box: RpcBox) -> None:
     assert os.path.samefile(facts["python"], box.python)
     assert facts["tree"] == str(box.home / "cloudrun" / PROJECT / "exp_resnet50")
     assert facts["run_dir"] == box.run().path
-    assert facts["secret_file"] == str(box.home / ".cloudrun/secrets/exp_resnet50-001.env")
+    assert facts["secret_file"] == layout.Home(str(box.home)).secret_file(box.run().path, 1)
     told = subprocess.run(["bash", "-c", "locale charmap"], env={**box.env, "LC_ALL": facts["utf8_locale"]},
                           capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "UTF-8"
