@@ -135,7 +135,8 @@ class Place:
 
     def _bash(self, spec: protocol.Spec, secret_file: str | None, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
         script = self.folder / "run.sh"
-        script.write_bytes(render(spec, self.facts, 1, secret_file).encode("utf-8", "surrogateescape"))
+        text = render(spec, self.facts, 1, secret_file).replace("/etc/network_turbo", str(self.folder / "network_turbo"))
+        script.write_bytes(text.encode("utf-8", "surrogateescape"))
         return subprocess.run(["bash", str(script)], cwd="/", env={**self.env, **env}, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=30, check=False)
 
@@ -245,6 +246,14 @@ def test_unset_unless_wanted(place: Place) -> None:
     command = 'echo "[$CUDA_VISIBLE_DEVICES]" ${PYTORCH_CUDA_ALLOC_CONF-unset} $TORCH_HOME'
     _, log = place.supervised(place.spec(command, gpus=[], env=given))
     assert log == b"[] unset /theirs\n"
+
+
+def test_the_providers_proxy_script_serves_where_it_is_and_is_wanted(place: Place) -> None:
+    tells = "echo ${http_proxy-none}"
+    assert place.supervised(place.spec(tells, network_turbo=True)) == (0, b"none\n")
+    (place.folder / "network_turbo").write_text("export http_proxy=http://10.0.0.1:3128\n")
+    assert place.supervised(place.spec(tells, network_turbo=True)) == (0, b"http://10.0.0.1:3128\n")
+    assert place.supervised(place.spec(tells)) == (0, b"none\n")
 
 
 def test_steps_and_attempts(place: Place) -> None:
