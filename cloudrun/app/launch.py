@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -13,7 +14,7 @@ from cloudrun.agent.code import send_code
 from cloudrun.errors import CloudrunError
 from cloudrun.project.compose import Draft, compose
 from cloudrun.project.git import GitFacts, git_facts
-from cloudrun.project.identity import project_id
+from cloudrun.project.identity import known_id, project_id
 from cloudrun.project.manifest import Manifest, build_manifest, digest
 from cloudrun.project.runscript import render
 from cloudrun.project.settings import Project
@@ -57,8 +58,12 @@ class Plan:
 
 
 def plan(client: AgentClient, project: Project, drafted: Draft, options: Options) -> Plan:
+    """What a launch from here would be. Changes nothing, here neither: a project without an id gets none by this."""
+    return _plan(client, project, drafted, options, known_id(project.folder) or secrets.token_hex(16))
+
+
+def _plan(client: AgentClient, project: Project, drafted: Draft, options: Options, identity: str) -> Plan:
     """Preflight on the box and the run's script; changes nothing there. Raises CloudrunError where the box is not ready."""
-    identity = project_id(project.folder)
     request = protocol.PrepareRequest(
         run=drafted.name, project=project.name, project_id=identity, data_dir=options.data_dir,
         min_free_bytes=drafted.min_free_bytes, gpus=drafted.settings.gpus, backend=drafted.backend,
@@ -98,7 +103,7 @@ def launch(client: AgentClient, project: Project, drafted: Draft, options: Optio
 def _launch_once(
     client: AgentClient, project: Project, drafted: Draft, options: Options, told: Told
 ) -> protocol.Launched:
-    planned = plan(client, project, drafted, options)
+    planned = _plan(client, project, drafted, options, project_id(project.folder))
     live = planned.prepared.existing is not None and planned.prepared.existing.state in protocol.LIVE_STATES
     staging = None
     if planned.manifest is not None and not live:  # nothing is sent beside a live run: the box answers what it is

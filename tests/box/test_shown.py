@@ -48,11 +48,13 @@ def test_watched_runs_are_json_lines_when_asked_for(box: SshBox, cloudrun: Lapto
 def test_a_dry_run_shows_every_line_of_the_script_whole(box: SshBox, cloudrun: Laptop) -> None:
     cloudrun.add(box)
     (cloudrun.project / "train.py").write_text("print('x')\n" * 100)
+    at_home = list(cloudrun.project.iterdir())
     command = ["python3", "train.py", *[f"--option-{number}=value" for number in range(40)]]
     script = cloudrun.json("launch", "exp_dry", "--dry-run", "--", *command)["run_sh"]
     shown = cloudrun.run("launch", "exp_dry", "--dry-run", "--", *command).out
     assert script in shown
     assert "train.py (1.1 kB)" in shown
+    assert list(cloudrun.project.iterdir()) == at_home  # nothing was changed here either
 
 
 def test_secrets_of_another_run_stay_home_too(box: SshBox, cloudrun: Laptop) -> None:
