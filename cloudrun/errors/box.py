@@ -160,7 +160,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "detached-cannot-attach": Entry(
         Exit.REFUSED,
-        N_("{name} runs as a process without a terminal (the box had neither screen nor tmux): it can only be watched"),
+        N_("{name} runs as a detached process without a terminal: it can only be watched"),
         N_("cloudrun logs -f {name}"),
     ),
     "escape-invalid": Entry(
