@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -37,9 +36,12 @@ def interactive() -> bool:
 
 
 def size() -> TerminalSize:
-    """Columns and rows now."""
-    columns, rows = shutil.get_terminal_size((80, 24))
-    return TerminalSize(columns, rows)
+    """Columns and rows of the terminal itself, now; COLUMNS and LINES in the environment are some shell's memory of it."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:
+        columns, rows = 0, 0
+    return TerminalSize(columns or 80, rows or 24)
 
 
 class EscapeFilter:

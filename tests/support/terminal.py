@@ -17,7 +17,10 @@ import pyte
 
 
 class Terminal:
-    """Runs one program in a pty of its own session. `raw` keeps every byte; `picture()` is the screen now."""
+    """Runs one program in a pty of its own session. `raw` keeps every byte; `picture()` is the screen now.
+
+    COLUMNS and LINES are set to something else than the terminal's size, as shells that export them do.
+    """
 
     def __init__(self, argv: list[str], *, cwd: Path, env: dict[str, str], columns: int = 100, rows: int = 24) -> None:
         self.master, slave = os.openpty()
@@ -32,7 +35,8 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        self.process = subprocess.Popen(argv, cwd=cwd, env={"TERM": "xterm-256color", **env}, stdin=slave, stdout=slave,
+        variables = {"TERM": "xterm-256color", **env, "COLUMNS": "33", "LINES": "7"}
+        self.process = subprocess.Popen(argv, cwd=cwd, env=variables, stdin=slave, stdout=slave,
                                         stderr=slave, preexec_fn=controlling, close_fds=True)
 
     def resize(self, columns: int, rows: int) -> None:
