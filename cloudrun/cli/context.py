@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from cloudrun.config.hosts import Host
     from cloudrun.project.settings import Project
     from cloudrun.transport.base import Asker, Transport
+
+#: A pipe has no width: what is laid out in columns keeps each line whole for whoever reads it.
+PIPE_COLUMNS = 240
 
 
 @dataclass
@@ -86,7 +90,10 @@ class Context:
     def _console(self, *, stderr: bool) -> Console:
         from rich.console import Console
 
-        return Console(stderr=stderr, highlight=False)
+        console = Console(stderr=stderr, highlight=False)
+        if not console.is_terminal and not os.environ.get("COLUMNS"):
+            console.width = PIPE_COLUMNS
+        return console
 
     # ---------------------------------------------------------------------------------------- hosts, boxes
 

@@ -37,3 +37,5 @@ def rm(
             context.emit_json(answer)
         else:
             context.say(_("{run} is deleted").format(run=run))
+            if answer.get("tree_kept"):
+                context.say(_("its code stays on the box: {tree}").format(tree=answer["tree_kept"]))

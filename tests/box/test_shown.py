@@ -45,6 +45,18 @@ def test_watched_runs_are_json_lines_when_asked_for(box: SshBox, cloudrun: Lapto
         assert [[run["name"] for run in answer["runs"]] for answer in answers] == [["exp_seen"]] * 2
 
 
+def test_a_removal_says_what_it_leaves(box: SshBox, cloudrun: Laptop) -> None:
+    cloudrun.add(box)
+    cloudrun.run("launch", "exp_gone", "--", "true")
+    removed = cloudrun.run("rm", "exp_gone", "--yes")
+    assert str(box.home / "cloudrun" / "net" / "exp_gone") in removed.err
+    # A pipe has no width that lines would have to be broken to.
+    assert "never-started, exit 127" in cloudrun.run("launch", "exp_long" * 7, "--", "/no/such/program", code=3).err
+    table = cloudrun.run("ps").out.splitlines()
+    assert len(table) == 2
+    assert "exp_long" * 7 in table[1]
+
+
 def test_a_dry_run_shows_every_line_of_the_script_whole(box: SshBox, cloudrun: Laptop) -> None:
     cloudrun.add(box)
     (cloudrun.project / "train.py").write_text("print('x')\n" * 100)
