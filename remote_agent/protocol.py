@@ -25,6 +25,7 @@ RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 DEFAULT_MIN_FREE_BYTES = 5 * 10**9
 DEFAULT_LOG_LIMIT_BYTES = 2 * 10**9
 DEFAULT_GRACE_S = 30.0
+DEFAULT_SETTLE_S = 5.0
 
 T = TypeVar("T")
 
@@ -406,6 +407,8 @@ class LaunchRequest:
     install: bool = True
     #: The launch number that run_sh was rendered for; another launch came between: AgentError("launch-again").
     launch: Optional[int] = None
+    #: How long a command that writes nothing is watched before it counts as running.
+    settle_s: float = DEFAULT_SETTLE_S
 
 
 @dataclass
@@ -418,6 +421,8 @@ class Launched:
     tail: Optional[str] = None
     #: Where --fresh put the old folder, or None.
     archived_to: Optional[str] = None
+    #: True where the command lives and has written nothing yet: it may still be importing.
+    silent: bool = False
 
 
 # ---------------------------------------------------------------------------------------------- following

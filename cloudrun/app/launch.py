@@ -36,6 +36,8 @@ class Options:
     fresh: bool = False
     allow_large: bool = False
     install: bool = True
+    #: How long a start that writes nothing is watched before it counts as running.
+    settle_s: float = protocol.DEFAULT_SETTLE_S
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _launch_once(
     request = protocol.LaunchRequest(
         spec=planned.spec, run_sh=planned.run_sh, screenrc=template_text("screenrc"), tmux_conf=template_text("tmux.conf"),
         data_dir=options.data_dir, staging=staging, code_diff=planned.git.diff, secrets=drafted.secrets,
-        fresh=options.fresh, install=options.install, launch=planned.prepared.next_launch,
+        fresh=options.fresh, install=options.install, launch=planned.prepared.next_launch, settle_s=options.settle_s,
     )
     answer = client.call("launch", protocol.encode(request), told.event, timeout_s=START_TIMEOUT_S)
     return protocol.decode(protocol.Launched, answer)

@@ -46,6 +46,9 @@ def launch(
         str | None, flag("--backend", metavar="NAME", help=_("Session program: screen, tmux, detached or auto."))
     ] = None,
     allow_large: Annotated[bool, flag("--allow-large", help=_("Send more than 200 MB of code."))] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, max=3600, metavar="SECONDS", help=_("How long a start that writes nothing is watched."))
+    ] = 5,
     no_install: Annotated[bool, flag("--no-install", help=_("Install no session program on the box."))] = False,
     json: JsonOption = False,
 ) -> int:
@@ -62,7 +65,7 @@ def launch(
     project = context.project()
     chosen = context.host(host)
     drafted = draft(project, Wanted(name, tuple(command or ()), workdir, env_file, backend, not no_sync), chosen.backend)
-    options = Options(chosen.name, chosen.data_dir, fresh, allow_large, not no_install)
+    options = Options(chosen.name, chosen.data_dir, fresh, allow_large, not no_install, wait)
     with context.open_host(chosen) as box:
         if dry_run:
             return _dry_run(context, box, project, drafted, options)

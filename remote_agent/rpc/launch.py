@@ -14,7 +14,7 @@ from remote_agent.protocol import LIVE_STATES, AgentError, Attempt, Launched, La
 from remote_agent.rpc import launch_files
 from remote_agent.rpc.exclusive import exclusive
 from remote_agent.rpc.launch_session import Asked, end_leftover, pick_backend, refuse_anothers_session, start_session
-from remote_agent.rpc.launch_wait import await_start
+from remote_agent.rpc.launch_wait import ALIVE_S, await_start
 from remote_agent.rpc.prepare import next_attempt, next_launch, refuse_foreign, refuse_half_alive
 from remote_agent.rpc.request import check_name, data_dir_of, request_of
 from remote_agent.rpc.server import Call
@@ -48,7 +48,7 @@ def launch(call: Call) -> Launched:
         live = _same_live(run, existing, request)
         if not live:
             archived_to = _start(_Start(call, request, data, run, existing))
-    launched = await_start(call, run)
+    launched = await_start(call, run, min(request.settle_s, ALIVE_S) if live else request.settle_s)
     if live and launched.outcome == "started":
         launched.outcome = "already-running"
     launched.archived_to = archived_to

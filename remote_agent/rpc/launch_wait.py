@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field
 from typing import Optional
@@ -10,7 +11,7 @@ from remote_agent import layout, processes, runs
 from remote_agent.protocol import LIVE_STATES, AgentError, Launched, RunInfo, Spec, State
 from remote_agent.rpc.server import Call
 
-#: A command that lives this long is said to run.
+#: A command that lives this long and has written something is said to run; a silent one is watched for `settle_s`.
 ALIVE_S = 1.0
 #: How long the supervisor may be silent in a session that lives.
 FIRST_WORD_S = 120.0
@@ -26,12 +27,18 @@ class _Watch:
 
     begun: float = field(default_factory=time.monotonic)
     alive_since: Optional[float] = None
+    #: Size of the log when the command began: what stands before is the set-up's.
+    log_began_bytes: int = 0
     said: float = field(default_factory=time.monotonic)
     setup_said: bool = False
 
 
-def await_start(call: Call, run: layout.Run) -> Launched:
-    """Returns with "started" or "failed-at-once". Raises AgentError("launch-silent") when nobody says a first word."""
+def await_start(call: Call, run: layout.Run, settle_s: float) -> Launched:
+    """Returns with "started" or "failed-at-once". Raises AgentError("launch-silent") when nobody says a first word.
+
+    Importing takes seconds, and that is where most launches fail: a command that has written nothing yet is watched for
+    `settle_s` before it counts as running, and then its silence is said (`Launched.silent`).
+    """
     watch = _Watch()
     while True:
         shown = runs.info(run)
@@ -39,8 +46,10 @@ def await_start(call: Call, run: layout.Run) -> Launched:
             raise AgentError("no-such-run", name=run.name, near=[])
         if shown.state not in LIVE_STATES:
             return _ended(run, shown)
-        if _runs(run, shown, watch) or call.gone:
-            return Launched("started", shown)
+        alive_s = _alive_s(run, shown, watch)
+        spoken = _log_bytes(shown) > watch.log_began_bytes
+        if alive_s >= settle_s or (alive_s >= ALIVE_S and spoken) or call.gone:
+            return Launched("started", shown, silent=not spoken)
         waited_s = time.monotonic() - watch.begun
         if shown.state == "pending" and waited_s > FIRST_WORD_S:
             raise AgentError("launch-silent", run=run.name, waited_s=round(waited_s))
@@ -64,15 +73,23 @@ def _say(call: Call, run: layout.Run, shown: RunInfo, watch: _Watch) -> None:
     watch.said = now
 
 
-def _runs(run: layout.Run, shown: RunInfo, watch: _Watch) -> bool:
-    """Whether the command has been alive long enough in one go."""
+def _alive_s(run: layout.Run, shown: RunInfo, watch: _Watch) -> float:
+    """How long the command has been seen alive, in one go; 0 while it is not."""
     state = layout.read_record(State, run.state)
     if shown.phase != "command" or state is None or not processes.alive(state.command):
         watch.alive_since = None
-        return False
+        return 0.0
     if watch.alive_since is None:
         watch.alive_since = time.monotonic()
-    return time.monotonic() - watch.alive_since >= ALIVE_S
+        watch.log_began_bytes = _log_bytes(shown) if watch.setup_said else 0
+    return time.monotonic() - watch.alive_since
+
+
+def _log_bytes(shown: RunInfo) -> int:
+    try:
+        return os.path.getsize(shown.log) if shown.log else 0
+    except OSError:
+        return 0
 
 
 def _ended(run: layout.Run, shown: RunInfo) -> Launched:

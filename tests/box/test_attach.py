@@ -159,7 +159,7 @@ def test_without_a_terminal_it_says_so_before_it_connects(way: Laptop) -> None:
 
 
 def test_a_detached_run_can_only_be_watched(way: Laptop, attached: Open) -> None:
-    way.run("launch", "exp_attach", "--backend", "detached", "--", "sleep", "60")
+    way.run("launch", "exp_attach", "--wait", "1", "--backend", "detached", "--", "sleep", "60")
     terminal = attached("exp_attach")
     terminal.ends()
     assert "cloudrun logs -f exp_attach" in terminal.picture()

@@ -87,13 +87,13 @@ def test_no_client_slows_the_training(way: Laptop, terminals: list[Terminal], ba
 
 @pytest.mark.parametrize("backend", ["screen", "tmux", "detached"])
 def test_a_name_is_never_confused_with_a_longer_one(way: Laptop, backend: str) -> None:
-    launched = way.json("launch", "train10", "--backend", backend, "--", "sleep", "600")
+    launched = way.json("launch", "train10", "--wait", "1", "--backend", backend, "--", "sleep", "600")
     assert launched["state"] == "running"
     missing = way.run("stop", "train1", code=4)
     assert "train10" in missing.err  # the near name is offered, not taken
     way.run("logs", "train1", code=4)
     way.run("rm", "train1", "--yes", code=4)
-    way.run("launch", "train1", "--backend", backend, "--", "sleep", "600")
+    way.run("launch", "train1", "--wait", "1", "--backend", backend, "--", "sleep", "600")
     way.run("stop", "train1", "--grace", "2")
     assert {run["name"]: run["state"] for run in way.json("ps")["runs"]} == {"train10": "running", "train1": "stopped"}
     way.run("stop", "train10", "--grace", "2")
@@ -115,7 +115,7 @@ def test_the_users_own_sessions_and_settings_are_untouched(way: Laptop, box: Ssh
     wait_for(lambda: sessions() == (1, 1))
     try:
         for backend in ("screen", "tmux"):
-            way.run("launch", "exp_mine", "--fresh", "--backend", backend, "--", "sleep", "600")
+            way.run("launch", "exp_mine", "--wait", "1", "--fresh", "--backend", backend, "--", "sleep", "600")
             way.run("stop", "exp_mine", "--grace", "2")
         assert sessions() == (1, 1)
         for name in (".screenrc", ".tmux.conf"):

@@ -28,7 +28,7 @@ def used(box: SshBox, since: int) -> tuple[int, int]:
 def test_ps_gpu_and_logs_use_one_connection_and_one_exec_and_launch_at_most_four(counted: SshBox, cloudrun: Laptop) -> None:
     cloudrun.add(counted)
     began = counted.log.stat().st_size
-    cloudrun.run("launch", "exp_count", "--", "sleep", "60")
+    cloudrun.run("launch", "exp_count", "--wait", "1", "--", "sleep", "60")
     connections, execs = used(counted, began)
     assert connections == 1
     assert execs <= 4  # on a box that had no agent yet

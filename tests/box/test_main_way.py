@@ -112,6 +112,14 @@ def test_a_run_that_dies_at_once_is_reported_with_its_code_and_last_lines(
     assert (error["code"], error["exit_code"]) == ("run-died", 3)
 
 
+def test_a_start_that_fails_during_its_imports_is_seen_and_a_silent_one_is_said(way: Laptop) -> None:
+    (way.project / "late.py").write_text("import time\ntime.sleep(2.5)\nimport no_such_module\n")
+    assert "no_such_module" in way.run("launch", "exp_late", "--", "python3", "late.py", code=3).err
+    silent = way.run("launch", "exp_silent", "--wait", "1.2", "--", "sleep", "60").out
+    assert "has written nothing yet" in silent
+    assert "has written nothing yet" not in way.run("launch", "exp_chatty", "--", "python3", "train.py").out
+
+
 def test_an_ended_run_gets_its_next_attempt_in_the_same_folder_and_fresh_puts_it_aside(way: Laptop) -> None:
     (way.project / "count.sh").write_text('echo attempt $CLOUDRUN_ATTEMPT; echo kept >>"$CLOUDRUN_RUN_DIR/kept"\n')
     first = launch(way, "exp_again", "bash", "count.sh")

@@ -31,7 +31,7 @@ def test_an_ended_run_is_followed_from_its_new_attempt_on(box: SshBox, cloudrun:
 
 def test_watched_runs_are_json_lines_when_asked_for(box: SshBox, cloudrun: Laptop) -> None:
     cloudrun.add(box)
-    cloudrun.run("launch", "exp_seen", "--", "sleep", "60")
+    cloudrun.run("launch", "exp_seen", "--wait", "1", "--", "sleep", "60")
     for words in (["--watch"], ["--watch", "--all-hosts"]):
         watching = cloudrun.start("ps", "--json", *words)
         try:

@@ -131,6 +131,7 @@ class RpcBox:
             spec=spec, run_sh=runscript.render(spec, prepared.facts, prepared.next_launch, secret_file),
             screenrc=template_text("screenrc"), tmux_conf=template_text("tmux.conf"), data_dir=str(self.data),
             secrets=wanted.secrets, fresh=wanted.fresh, launch=prepared.next_launch,
+            settle_s=1.0,
         ))
         return request
 

@@ -83,6 +83,9 @@ def launched_words(launched: protocol.Launched, host: str) -> RenderableType:
     lines = [_headline(launched, host)]
     if launched.archived_to:
         lines.append(Text(_("the folder before it is kept in {path}").format(path=launched.archived_to), style="dim"))
+    if launched.silent and run.state in protocol.LIVE_STATES:
+        lines.append(Text(_("it has written nothing yet; if its imports fail, `cloudrun logs -f {run}` will show it").format(
+            run=run.name), style="yellow"))
     table = Table.grid(padding=(0, 2, 0, 2))
     for label, value in ((_("folder"), run.run_dir), (_("log"), run.log or "-"), (_("session"), _session(run))):
         table.add_row(Text(label, style="dim"), Text(value))
