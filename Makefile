@@ -28,11 +28,13 @@ $(STAMP): pyproject.toml constraints.txt
 parts:
 	@bash tests/parts.sh
 
-demo: env
+demo:
 	@bash tests/parts.sh || true
+	@$(MAKE) --no-print-directory env
 	$(BIN)/python -m tests.demo
 
-test: env parts
+test: parts
+	@$(MAKE) --no-print-directory env
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not campaign"
 
 lint: env
@@ -43,10 +45,10 @@ lint: env
 
 check: lint test
 
-campaign: env parts
+campaign: parts env
 	$(BIN)/python -m pytest -m campaign --timeout=7200
 
-bench: env parts
+bench: parts env
 	@for b in bench/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 clean:

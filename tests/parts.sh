@@ -7,6 +7,8 @@ missing() {
     program=${pair%%:*} package=${pair#*:}
     PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || echo "$package"
   done | sort -u
+  # Debian's Python comes without what a virtual environment needs.
+  python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 || echo python3-venv
 }
 wanted=$(missing)
 [ -z "$wanted" ] && exit 0
