@@ -162,10 +162,11 @@ class Demo:
         _resize(fd)
         picture = ""
         try:
-            _read_for(fd, stream, 6)
+            _read_for(fd, stream, 30, lambda: any("epoch" in line for line in screen.display))
+            _read_for(fd, stream, 2)
             picture = "\n".join(line.rstrip() for line in screen.display).strip("\n")
             os.write(fd, b"\x01d")
-            _read_for(fd, stream, 6)
+            _read_for(fd, stream, 15, lambda: any("goes on" in line for line in screen.display))
         finally:
             os.kill(pid, signal.SIGTERM)
             os.waitpid(pid, 0)
@@ -181,10 +182,10 @@ def _resize(fd: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
 
 
-def _read_for(fd: int, stream: pyte.ByteStream, seconds: float) -> None:
-    """Feeds what the terminal says into the picture, for so long or until it ends."""
+def _read_for(fd: int, stream: pyte.ByteStream, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
+    """Feeds what the terminal says into the picture, for so long, or until it is enough or ends."""
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
+    while (left := until - time.monotonic()) > 0 and not enough():
         if select.select([fd], [], [], left)[0]:
             try:
                 data = os.read(fd, 65536)
