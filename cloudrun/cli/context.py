@@ -5,11 +5,11 @@ from __future__ import annotations
 import json as json_module
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cloudrun.project.settings import Project
     from cloudrun.transport.base import Asker, Transport
 
+T = TypeVar("T")
 #: A pipe has no width: what is laid out in columns keeps each line whole for whoever reads it.
 PIPE_COLUMNS = 240
 
@@ -112,14 +113,16 @@ class Context:
     def project_id(self) -> str | None:
         """The id of the working folder's project; None where nothing was launched from it: runs of all projects are meant."""
         from cloudrun.project.identity import known_id
+        from cloudrun.project.settings import project_folder
 
-        return known_id(self.project().folder)
+        return known_id(project_folder(Path.cwd()))
 
     def host(self, name: str | None) -> Host:
         """The host that is meant (see `cloudrun.config.selection`)."""
         from cloudrun.config.selection import select
+        from cloudrun.project.settings import project_host
 
-        return select(name, project_host=self.project().settings.host)
+        return select(name, project_host=lambda: project_host(Path.cwd()))
 
     def connect(
         self, host: Host, *, accept_new: bool = False, timeout_s: float = 20.0, replace_key_of: str = ""
@@ -134,6 +137,18 @@ class Context:
             replace_key_of=replace_key_of, say=self.say,
         )
         return connect(host.address, options)
+
+    def watched(self, host: Host, ask: Callable[[Box], T]) -> Generator[T, None, None]:
+        """Answers of one host without end, for `--watch`: a lost connection is made again by itself, and that is said."""
+        from cloudrun.app.watching import Question, Told, answers
+
+        def lost(error: CloudrunError) -> None:
+            self.say(_("{host} cannot be reached ({why}); trying again").format(host=host.name, why=error.message))
+
+        def back(after_s: float) -> None:
+            self.say(_("reconnected after {seconds:.0f} s").format(seconds=after_s))
+
+        return answers(Question(lambda: self.open_host(host), ask), Told(lost, back))
 
     @contextmanager
     def open(self, name: str | None) -> Iterator[Box]:

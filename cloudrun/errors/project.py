@@ -10,7 +10,7 @@ ENTRIES: dict[str, Entry] = {
     "project-file": Entry(
         Exit.CONFIG,
         N_("{path}: {detail}"),
-        N_("Mend that field; `cloudrun init --show` prints a commented example."),
+        N_("Mend it there; `cloudrun init --show` prints a commented example."),
     ),
     "nothing-to-run": Entry(
         Exit.CONFIG,

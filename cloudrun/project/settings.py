@@ -6,17 +6,20 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from cloudrun.errors import CloudrunError
 from cloudrun.project.sizes import parse_size
+from cloudrun.project.tomltext import TomlError, decode, line_of
 from remote_agent import protocol
 
 FILE_NAME = "cloudrun.toml"
 #: Names that will say nothing in a month: short ones, numbers, and these.
 _VAGUE = {"test", "tmp", "temp", "foo", "bar", "run", "exp", "train", "debug", "new", "try", "asdf", "untitled"}
+#: A line of the file's top that names a host, whatever else is wrong there.
+_HOST_LINE = re.compile(r"^\s*[\"']?host[\"']?\s*=", re.MULTILINE)
 _SAFE_PROJECT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -77,48 +80,108 @@ class Project:
 
 
 def find_project(start: Path) -> Project:
-    """The project around `start`: the nearest folder upward with a `cloudrun.toml`, else with `.git`, else `start` itself."""
+    """The project around `start`, with what its `cloudrun.toml` says. Raises CloudrunError where that file is not right."""
+    folder = project_folder(start)
+    file = folder / FILE_NAME
+    return Project(folder, load(file), file) if file.is_file() else Project(folder, Settings(), None)
+
+
+def project_folder(start: Path) -> Path:
+    """The nearest folder upward with a `cloudrun.toml`, else with `.git`, else `start` itself."""
     for folder in (start, *start.parents):
         if (folder / FILE_NAME).is_file():
-            return Project(folder, load(folder / FILE_NAME), folder / FILE_NAME)
+            return folder
     for folder in (start, *start.parents):
         if (folder / ".git").exists():
-            return Project(folder, Settings(), None)
-    return Project(start, Settings(), None)
+            return folder
+    return start
+
+
+def project_host(start: Path) -> str | None:
+    """The host that the project's file names. A mistake elsewhere in the file stands in the way of a launch only, not of this.
+
+    Raises CloudrunError where the file names one and cannot be read as TOML.
+    """
+    file = project_folder(start) / FILE_NAME
+    if not file.is_file():
+        return None
+    try:
+        named = _decoded(file).get("host")
+    except CloudrunError:
+        top = file.read_bytes().decode("utf-8", "replace").partition("\n[")[0]
+        if _HOST_LINE.search(top):
+            raise
+        return None
+    return named if isinstance(named, str) else None
 
 
 def load(path: Path) -> Settings:
-    """Reads and checks the file. Raises CloudrunError("project-file", …) naming the field's path and what was expected."""
-    try:
-        settings = msgspec.toml.decode(path.read_bytes(), type=Settings)
-    except msgspec.ValidationError as error:
-        raise CloudrunError("project-file", path=str(path), detail=_with_near_key(str(error))) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CloudrunError("project-file", path=str(path), detail=str(error)) from error
-    except OSError as error:
-        raise CloudrunError("project-file", path=str(path), detail=error.strerror or str(error)) from error
-    _check(path, settings)
+    """Reads and checks the file. Raises CloudrunError("project-file", …) naming field, line and what was expected."""
+    text = _text(path)
+    said = _decoded(path)
+    top = {key: value for key, value in said.items() if key != "runs"}
+    settings = _typed(path, text, top, Settings)
+    runs = said.get("runs", {})
+    if not isinstance(runs, dict):
+        raise _wrong(path, text, "", "runs", "one table for each run: [runs.NAME]")
+    for name, table in runs.items():
+        check_name(name)
+        settings.runs[name] = _typed(path, text, table, RunSettings, f"runs.{name}")
+    _check(path, text, settings)
     return settings
 
 
-def _with_near_key(detail: str) -> str:
-    """Adds the key that was probably meant to msgspec's word about an unknown one."""
-    unknown = re.search(r"unknown field `([^`]+)`", detail)
-    known = [*RunSettings.__struct_fields__, *Settings.__struct_fields__]
-    near = get_close_matches(unknown.group(1), known, 1) if unknown else []
-    return f"{detail} (did you mean `{near[0]}`?)" if near else detail
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CloudrunError("project-file", path=str(path), detail="it is not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise CloudrunError("project-file", path=str(path), detail=error.strerror or str(error)) from error
 
 
-def _check(path: Path, settings: Settings) -> None:
+def _decoded(path: Path) -> dict[str, Any]:
+    try:
+        return decode(_text(path))
+    except TomlError as error:
+        raise CloudrunError("project-file", path=str(path), detail=str(error)) from error
+
+
+_Table = TypeVar("_Table", Settings, RunSettings)
+
+
+def _typed(path: Path, text: str, said: Any, kind: type[_Table], table: str = "") -> _Table:
+    """The table as `kind`. msgspec's words tell the place by a path within it: `$.gpus[0]`."""
+    try:
+        return msgspec.convert(said, kind)
+    except msgspec.ValidationError as error:
+        words, _at, place = str(error).partition(" - at ")
+        keys: list[str] = [part for part in place.partition("[")[0].strip("`$").split(".") if part]
+        unknown = re.search(r"unknown field `([^`]+)`", words)
+        if unknown:
+            known = RunSettings.__struct_fields__ if keys else kind.__struct_fields__
+            near = get_close_matches(unknown.group(1), known, 1)
+            words = "there is no such field" + (f"; did you mean `{near[0]}`?" if near else "")
+            keys.append(unknown.group(1))
+        inner = [table, *keys[:-1]] if table else keys[:-1]
+        raise _wrong(path, text, ".".join(inner), keys[-1] if keys else "", words) from error
+
+
+def _wrong(path: Path, text: str, table: str, field: str, detail: str) -> CloudrunError:
+    """An error that names the field by its path, and its line where that can be found."""
+    line = line_of(text, table, field)
+    place = f"line {line}, " if line else ""
+    named = ".".join(part for part in (table, field) if part)
+    return CloudrunError("project-file", path=str(path), detail=f"{place}{named}: {detail}")
+
+
+def _check(path: Path, text: str, settings: Settings) -> None:
     if settings.project is not None and (_SAFE_PROJECT.search(settings.project) or settings.project.strip(".") == ""
                                          or settings.project.startswith((".", "-"))):
-        raise CloudrunError("project-file", path=str(path),
-                            detail=f"{settings.project!r} may hold letters, digits, '.', '_' and '-' only - at `$.project`")
-    for name in settings.runs:
-        check_name(name)
+        raise _wrong(path, text, "", "project", f"{settings.project!r} may hold letters, digits, '.', '_' and '-' only")
     for where, run in [("defaults", settings.defaults), *((f"runs.{name}", run) for name, run in settings.runs.items())]:
         for field, wrong in _problems(run):
-            raise CloudrunError("project-file", path=str(path), detail=f"{wrong} - at `$.{where}.{field}`")
+            raise _wrong(path, text, where, field, wrong)
 
 
 def _problems(run: RunSettings) -> list[tuple[str, str]]:
@@ -161,8 +224,11 @@ def check_name(name: str) -> None:
 
 
 def suggest_name(name: str) -> str:
-    """A legal name near an illegal one."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:63] or "resnet50_cifar10_1201"
+    """A legal name near an illegal one. Where only a number is left of it, that number with a word before it."""
+    near = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:59]
+    if not near:
+        return "resnet50_cifar10_1201"
+    return near if re.search(r"[A-Za-z]", near) else f"run_{near}"
 
 
 def says_nothing(name: str) -> bool:

@@ -66,3 +66,15 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_json_errors_are_one_document(cloudrun: Laptop) -> None:
     assert json.loads(cloudrun.run("launch", "a.b", "--json", "--", "x", code=2).out)["error"]["code"] == "run-name-character"
+
+
+@pytest.mark.parametrize("text", ["[runs.exp\n", "[runs.exp]\ncomand = 1\n", "\udcff"])
+def test_a_project_file_that_is_not_right_stands_in_the_way_of_a_launch_only(cloudrun: Laptop, text: str) -> None:
+    (cloudrun.project / "cloudrun.toml").write_text(text, errors="surrogateescape")
+    for chosen in (["-H", "local"], []):
+        if not chosen:
+            cloudrun.env["CLOUDRUN_HOST"] = "local"
+        assert cloudrun.json("ps", *chosen) == {"runs": [], "errors": []}
+        assert cloudrun.json("logs", *chosen, code=4)["error"]["code"] == "no-runs"
+        assert cloudrun.json("stop", "exp", *chosen, code=4)["error"]["code"] == "no-such-run"
+        assert cloudrun.json("launch", "exp", *chosen, "--", "true", code=7)["error"]["code"] == "project-file"

@@ -22,10 +22,10 @@ def test_each_way_of_choosing_stands_before_the_next(laptop: Path, monkeypatch: 
     add("chosen", "project", "env", "flag")
     use_host("chosen")
     assert select(None).name == "chosen"
-    assert select(None, project_host="project").name == "project"
+    assert select(None, project_host=lambda: "project").name == "project"
     monkeypatch.setenv("CLOUDRUN_HOST", "env")
-    assert select(None, project_host="project").name == "env"
-    assert select("flag", project_host="project").name == "flag"
+    assert select(None, project_host=lambda: "project").name == "env"
+    assert select("flag", project_host=lambda: "project").name == "flag"
 
 
 def test_nothing_decides_and_all_ways_are_told(laptop: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cloudrun.errors import CloudrunError
-from cloudrun.project.settings import check_name, find_project, load, says_nothing
+from cloudrun.project.settings import check_name, find_project, load, project_host, says_nothing, suggest_name
 from cloudrun.project.sizes import parse_size
 
 
@@ -35,15 +35,23 @@ def test_a_run_stands_over_the_defaults_and_env_is_joined(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("text", "named"), [
-    ('[runs.exp]\ncomand = "x"', ("comand", "did you mean `command`", "$.runs[...]")),
-    ("[runs.exp]\ngpus = 1", ("$.runs[...].gpus", "array")),
-    ('[defaults]\nmin_free = "5 parsecs"', ("$.defaults.min_free", "5 parsecs")),
-    ('[runs.exp]\nbackend = "zellij"', ("$.runs.exp.backend", "screen, tmux")),
-    ("[runs.exp]\nenv = { 'A B' = 1 }", ("$.runs.exp.env", "A B")),
-    ('[runs.exp]\nconda_env = "a"\nactivate = "b"', ("$.runs.exp.activate", "not both")),
-    ('[runs.exp]\nscreen_escape = "Ctrl-j"', ("$.runs.exp.screen_escape", "^Jj")),
-    ('project = "../x"', ("$.project", "../x")),
+    ('[runs.exp]\ncomand = "x"', ("comand", "did you mean `command`", "line 2, runs.exp.comand")),
+    ("[runs.exp]\ngpus = 1", ("line 2, runs.exp.gpus", "array")),
+    ('[defaults]\nmin_free = "5 parsecs"', ("line 2, defaults.min_free", "5 parsecs")),
+    ('[runs.exp]\nbackend = "zellij"', ("runs.exp.backend", "screen, tmux")),
+    ("[runs.exp]\nenv = { 'A B' = 1 }", ("runs.exp.env", "A B")),
+    ('[runs.exp]\nconda_env = "a"\nactivate = "b"', ("line 3, runs.exp.activate", "not both")),
+    ('[runs.exp]\nscreen_escape = "Ctrl-j"', ("runs.exp.screen_escape", "^Jj")),
+    ('project = "../x"', ("line 1, project:", "../x")),
     ("[runs.exp\n", ("line 1",)),
+    ("host = 'box'\n[runs.'exp']\nenv = { A = [1] }", ("line 3, runs.exp.env", "got `array`")),
+    ("[defaults]\ngpu = [0]\n", ("line 2, defaults.gpu", "did you mean `gpus`")),
+    ("runs = 3", ("line 1, runs:", "[runs.NAME]")),
+    ('[runs.exp]\ncommand = "python x.py\n', ("line 2", "a quotation mark is left open")),
+    ("[runs.exp]\ncommand = python x.py\n", ("line 2", "has to stand in quotation marks")),
+    ("[runs.exp]\ncommand = “python x.py”\n", ("line 2", "typographic")),
+    ('[runs.exp]\ncommand = "echo "hi""\n', ("line 2", "inside of quotation marks")),
+    ('[runs.exp]\ncommand = "a"\ncommand = "b"\n', ("line 3", "already exists")),
 ])
 def test_what_is_wrong_is_named_with_its_path(tmp_path: Path, text: str, named: tuple[str, ...]) -> None:
     with pytest.raises(CloudrunError) as caught:
@@ -93,6 +101,26 @@ def test_names_of_a_wrong_length(name: str, code: str) -> None:
     with pytest.raises(CloudrunError) as caught:
         check_name(name)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(("name", "suggestion"), [("a b", "a_b"), ("训练_1201", "run_1201"), ("训练resnet", "resnet")])
+def test_a_suggested_name_keeps_the_sense(name: str, suggestion: str) -> None:
+    assert suggest_name(name) == suggestion
+
+
+@pytest.mark.parametrize(("text", "host"), [
+    ('host = "box"\n[runs.exp]\ncomand = 1', "box"), ("[runs.exp\n", None), ("x\n[defaults]\nhost = 1", None), ("host = 3", None),
+])
+def test_the_host_is_read_from_a_file_that_has_a_mistake_elsewhere(tmp_path: Path, text: str, host: str | None) -> None:
+    write(tmp_path, text)
+    assert project_host(tmp_path) == host
+
+
+def test_a_host_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, 'host = "box\n')
+    with pytest.raises(CloudrunError) as caught:
+        project_host(tmp_path)
+    assert caught.value.code == "project-file"
 
 
 def test_names_that_say_nothing() -> None:
