@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloudrun.cli.options import JsonOption, YesOption
+from cloudrun.cli.parsing import Command, TargetCommand
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 
@@ -42,7 +43,7 @@ AcceptNewOption = Annotated[
 ]
 
 
-@app.command("add")
+@app.command("add", cls=TargetCommand)
 def add(
     ctx: typer.Context,
     name: NameArgument,
@@ -70,7 +71,7 @@ def add(
     _told(context, add_host(name, wanted, None if no_connect else connect))
 
 
-@app.command("set")
+@app.command("set", cls=TargetCommand)
 def set_(
     ctx: typer.Context,
     name: NameArgument,
@@ -107,7 +108,7 @@ def _told(context: Context, stored: Stored) -> None:
         context.say(_("It answers. Next: cloudrun doctor --host {name}").format(name=stored.host.name))
 
 
-@app.command("ls")
+@app.command("ls", cls=Command)
 def ls(ctx: typer.Context, json: JsonOption = False) -> None:
     """List the hosts; the chosen one has a star."""
     from cloudrun.app.hosts import document, list_hosts
@@ -130,7 +131,7 @@ def ls(ctx: typer.Context, json: JsonOption = False) -> None:
     context.out(table)
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 def show(
     ctx: typer.Context,
     name: Annotated[
@@ -161,7 +162,7 @@ def _plain(value: object) -> str:
     return _("yes") if value is True else str(value)
 
 
-@app.command("use")
+@app.command("use", cls=Command)
 def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
     """Choose the host that is meant where nothing else says."""
     from cloudrun.app.hosts import document, use_host
@@ -174,7 +175,7 @@ def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> Non
         context.say(_("{name} is the chosen host now").format(name=name))
 
 
-@app.command("rm")
+@app.command("rm", cls=Command)
 def rm(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: JsonOption = False) -> None:
     """Forget a host. Nothing on the box is touched; its runs go on."""
     from cloudrun.app.hosts import remove_host
@@ -189,7 +190,7 @@ def rm(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: Jso
         context.say(_("{name} is forgotten; what is on the box stays").format(name=name))
 
 
-@app.command("trust")
+@app.command("trust", cls=Command)
 def trust(
     ctx: typer.Context,
     where: Annotated[str, typer.Argument(metavar="NAME", help=_("A host's name, or its [address]:port."), show_default=False)],

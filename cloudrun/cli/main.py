@@ -10,6 +10,7 @@ import typer
 from cloudrun import __version__
 from cloudrun.cli import attach, doctor, gpu, hosts, init, launch, logs, ps, rm, stop
 from cloudrun.cli.context import Context
+from cloudrun.cli.parsing import Command, Group, LaunchCommand
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
@@ -20,6 +21,7 @@ app = typer.Typer(
     name="cloudrun",
     help=_("Launch a training on a rented GPU box, close the lid, and find it running."),
     epilog=_('First: cloudrun host add box "ssh -p 23456 root@gpu.example.com"; then: cloudrun launch NAME -- python train.py'),
+    cls=Group,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -27,15 +29,15 @@ app = typer.Typer(
 )
 
 app.add_typer(hosts.app, name="host")
-app.command("init")(init.init)
-app.command("doctor")(doctor.doctor)
-app.command("launch", context_settings={"allow_interspersed_args": True})(launch.launch)
-app.command("ps")(ps.ps)
-app.command("logs")(logs.logs)
-app.command("attach")(attach.attach)
-app.command("gpu")(gpu.gpu)
-app.command("stop")(stop.stop)
-app.command("rm")(rm.rm)
+app.command("init", cls=Command)(init.init)
+app.command("doctor", cls=Command)(doctor.doctor)
+app.command("launch", cls=LaunchCommand, context_settings={"allow_interspersed_args": True})(launch.launch)
+app.command("ps", cls=Command)(ps.ps)
+app.command("logs", cls=Command)(logs.logs)
+app.command("attach", cls=Command)(attach.attach)
+app.command("gpu", cls=Command)(gpu.gpu)
+app.command("stop", cls=Command)(stop.stop)
+app.command("rm", cls=Command)(rm.rm)
 
 
 def _version(value: bool) -> None:

@@ -30,6 +30,11 @@ ENTRIES: dict[str, Entry] = {
         N_("there is a host {name!r} already: {target}"),
         N_("To change it: cloudrun host set {name} TARGET"),
     ),
+    "host-name-missing": Entry(
+        Exit.USAGE,
+        N_("the host's name is missing"),
+        N_("cloudrun host {verb} box \"{login}\"   (any name in place of box)"),
+    ),
     "host-rm-declined": Entry(Exit.REFUSED, N_("the host {name} stays"), _HOST_LS),
     "host-name-wrong": Entry(
         Exit.USAGE,

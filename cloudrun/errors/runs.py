@@ -16,6 +16,9 @@ ENTRIES: dict[str, Entry] = {
         N_("--grep {pattern!r} is no regular expression: {detail}"),
         N_("Put a backslash before what is meant literally, for example --grep 'loss \\(train\\)'"),
     ),
+    "launch-name-missing": Entry(
+        Exit.USAGE, N_("the name is missing: cloudrun launch NAME -- {command}"), N_("cloudrun launch resnet50_cifar10_1201 -- {command}"),
+    ),
     "run-died": Entry(
         Exit.RUN_FAILED,
         N_("{run} started and died at once: {ending}"),

@@ -78,3 +78,34 @@ def test_a_project_file_that_is_not_right_stands_in_the_way_of_a_launch_only(clo
         assert cloudrun.json("logs", *chosen, code=4)["error"]["code"] == "no-runs"
         assert cloudrun.json("stop", "exp", *chosen, code=4)["error"]["code"] == "no-such-run"
         assert cloudrun.json("launch", "exp", *chosen, "--", "true", code=7)["error"]["code"] == "project-file"
+
+
+@pytest.mark.parametrize("before", [[], ["-H", "local"], ["--fresh", "--backend", "screen"]])
+def test_a_forgotten_name_is_not_taken_from_the_command(cloudrun: Laptop, before: list[str]) -> None:
+    error = cloudrun.json("launch", *before, "--", "python3", "train.py", "a b", code=2)["error"]
+    assert error["message"] == "the name is missing: cloudrun launch NAME -- python3 train.py 'a b'"
+
+
+@pytest.mark.parametrize(("words", "target"), [
+    (["box", "ssh", "-p", "42471", "root@127.0.0.1"], "ssh -p 42471 root@127.0.0.1"),
+    (["box", "ssh", "-p", "42471", "root@127.0.0.1", "--data-dir", "/data"], "ssh -p 42471 root@127.0.0.1"),
+    (["--data-dir=/data", "box", "/usr/bin/ssh", "root@127.0.0.1", "-p42471"], "ssh -p 42471 root@127.0.0.1"),
+    (["--data-dir", "/data", "box", "ssh", "-J", "me@jump:22", "box.example"], "ssh -J me@jump:22 box.example"),
+    (["ssh", "root@127.0.0.1:22"], "root@127.0.0.1:22"),
+])
+def test_a_login_command_may_be_pasted_without_quotes(cloudrun: Laptop, words: list[str], target: str) -> None:
+    host = cloudrun.json("host", "add", "--no-connect", *words)["host"]
+    assert host["target"] == target
+    assert host["data_dir"] == ("/data" if any("/data" in word for word in words) else None)
+
+
+def test_a_pasted_login_without_a_name_shows_the_line_to_type(cloudrun: Laptop) -> None:
+    done = cloudrun.run("host", "add", "ssh", "-p", "42471", "root@127.0.0.1", "--accept-new", code=2)
+    assert 'cloudrun host add box "ssh -p 42471 root@127.0.0.1"' in done.err
+
+
+def test_help_shows_what_is_typed_and_the_box_first(cloudrun: Laptop) -> None:
+    assert "cloudrun launch [OPTIONS] NAME [-- COMMAND...]" in cloudrun.run("launch", "--help").out
+    whole = cloudrun.run("--help").out
+    assert "<bool>" not in whole
+    assert whole.index(" host ") < whole.index(" init ")

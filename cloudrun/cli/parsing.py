@@ -1,0 +1,102 @@
+"""How command lines are read where typer's own way would misread what people type: `--` without a name, an unquoted paste."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from cloudrun.errors import CloudrunError
+
+_LOGIN_PROGRAMS = ("ssh", "ssh.exe", "sshpass")
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    """Help says nothing of a flag's type: it takes no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class Command(TyperCommand):
+    """Every command of ours."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """Commands in the order in which one meets them: a box first."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=lambda name: name != "host")
+
+
+class LaunchCommand(Command):
+    """`launch [OPTIONS] NAME [-- COMMAND...]`: the word after `--` is never the name."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", "NAME", "[-- COMMAND...]"]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--" in args and not ctx.resilient_parsing:
+            at = args.index("--")
+            if not positionals(self, ctx, args[:at]):
+                raise CloudrunError("launch-name-missing", command=shlex.join(args[at + 1 :]))
+        return super().parse_args(ctx, args)
+
+
+class TargetCommand(Command):
+    """`host add NAME TARGET`, `host set NAME TARGET`: a login command may be pasted without its quotes.
+
+    From the word `ssh` on everything is the target, except options that begin with `--`: ssh has none of these.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = _login_at(args)
+        if at is None or at == len(args) - 1 or ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        before = positionals(self, ctx, args[:at])
+        if before == [] and args[at + 1].startswith("-"):
+            login, _own = self._parted(ctx, args[at:])
+            raise CloudrunError("host-name-missing", verb=self.name, login=shlex.join(login))
+        if before is None or len(before) != 1:  # none: a host may be named ssh
+            return super().parse_args(ctx, args)
+        login, own = self._parted(ctx, args[at:])
+        return super().parse_args(ctx, [*own, *args[:at], "--", shlex.join(login)])
+
+    def _parted(self, ctx: Any, args: list[str]) -> tuple[list[str], list[str]]:
+        """The login command, and the options of ours that stand among it or behind."""
+        takes_value = {opt for param in self.get_params(ctx) if not getattr(param, "is_flag", False) for opt in param.opts}
+        login: list[str] = []
+        own: list[str] = []
+        rest = list(args)
+        while rest:
+            word = rest.pop(0)
+            if not word.startswith("--") or word == "--":
+                login.append(word)
+                continue
+            own.append(word)
+            if word in takes_value and rest:
+                own.append(rest.pop(0))
+        return login, own
+
+
+def positionals(command: TyperCommand, ctx: Any, args: list[str]) -> list[str] | None:
+    """The words of a part of a command line that are neither options nor their values; None where that cannot be told."""
+    try:
+        given, rest, _order = command.make_parser(ctx).parse_args(list(args))
+    except Exception:  # a wrong option: typer's own reading of the whole line says it better
+        return None
+    words = [given.get(param.name) for param in command.get_params(ctx) if param.param_type_name == "argument"]
+    return [str(word) for part in words for word in (part if isinstance(part, (list, tuple)) else [part]) if word] + list(rest)
+
+
+def _login_at(args: list[str]) -> int | None:
+    """Where an unquoted login command begins."""
+    return next((at for at, word in enumerate(args) if word.rpartition("/")[2] in _LOGIN_PROGRAMS), None)
