@@ -13,6 +13,8 @@ from cloudrun.transport.base import Channel, Transport
 from remote_agent import protocol
 
 OnEvent = Callable[[dict[str, Any]], None]
+#: Operations that change nothing: when the connection ends first there is no outcome to wonder about.
+_READ_ONLY = frozenset(("ps", "gpu", "doctor", "prepare", "attach"))
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ class _Asked:
 class AgentClient:
     """An agent that answers requests. One at a time; several may follow one another."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, host: str) -> None:
         self.hello = session.hello
+        self._host = host
         self._channel: Channel = session.channel
         self._reader: ChannelReader = session.reader
         self._number = 0
@@ -39,14 +42,15 @@ class AgentClient:
         cls, transport: Transport, host_python: str | None, progress: Callable[[int], None] | None = None
     ) -> AgentClient:
         """Starts the agent; ships it first where it is not there. `host_python`: as the host's settings name it."""
-        return cls(start_agent(transport, host_python, "rpc", progress=progress))
+        return cls(start_agent(transport, host_python, "rpc", progress=progress), transport.address.shown)
 
     def call(
         self, op: str, params: dict[str, Any], on_event: OnEvent | None = None, timeout_s: float = 60.0
     ) -> Any:
         """The result of one operation. `timeout_s`: the longest silence; an event begins it anew.
 
-        Raises CloudrunError: the agent's own, "outcome-unknown" where the connection ended first, "agent-silent".
+        Raises CloudrunError: the agent's own; where the connection ended first "outcome-unknown", or "connection-lost" for an
+        operation that only reads; where the box was silent "agent-silent", or "box-silent" for such a one.
         """
         return self.call_with_stream(op, params, (), on_event, timeout_s)
 
@@ -62,13 +66,14 @@ class AgentClient:
             early = self._send(asked, request, chunks)
             return early[0] if early is not None else self._answer(asked)
         except EOFError as error:
-            raise ended_early(self._reader, "outcome-unknown", op=op) from error
+            raise self._ended(op) from error
         except TimeoutError as error:
-            raise CloudrunError("agent-silent", op=op, timeout_s=round(timeout_s)) from error
+            code = "box-silent" if op in _READ_ONLY else "agent-silent"
+            raise CloudrunError(code, host=self._host, op=op, timeout_s=round(timeout_s)) from error
         except ValueError as error:
             raise CloudrunError("agent-protocol", detail=str(error)) from error
         except CloudrunError as error:
-            if error.code == "connection-lost":
+            if error.code == "connection-lost" and op not in _READ_ONLY:
                 raise CloudrunError("outcome-unknown", op=op, said="", stderr="") from error
             raise
 
@@ -79,6 +84,18 @@ class AgentClient:
         except (OSError, CloudrunError):
             pass
         self._channel.close()
+
+    def _ended(self, op: str) -> CloudrunError:
+        """The error for a stream that ended before the answer. Of an operation that only reads a crash is told apart."""
+        if op not in _READ_ONLY:
+            return ended_early(self._reader, "outcome-unknown", op=op)
+        try:
+            crashed = bool(self._channel.exit_status(2.0))
+        except TimeoutError:
+            crashed = False
+        if crashed:
+            return ended_early(self._reader, "agent-crashed")
+        return CloudrunError("connection-lost", host=self._host)
 
     def _send(self, asked: _Asked, request: bytes, chunks: Iterable[bytes]) -> tuple[Any] | None:
         """Sends all there is to send; an answer that came meanwhile, if one did."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudrun.config.hosts import Host
     from cloudrun.transport.base import Channel, Transport
 
-_LOST = ("connection-lost", "outcome-unknown", "unreachable")
+_LOST = ("connection-lost", "outcome-unknown", "box-silent", "unreachable")
 
 
 def attach(

@@ -12,10 +12,10 @@ from cloudrun.errors import Exit
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from cloudrun.app.gpu import HostGpus
-    from cloudrun.cli.context import Context
+    from cloudrun.cli.context import Box, Context
 
 WATCH_INTERVAL_S = 2.0
 
@@ -30,11 +30,14 @@ def gpu(
     from cloudrun.app.gpu import look_at_gpus
 
     context: Context = ctx.obj
-    with context.open(host) as box:
-        def look() -> HostGpus:
-            return look_at_gpus(box.client, box.host.name, box.host.data_dir)
 
-        return _watch(context, look) if watch else _show(context, look())
+    def look(box: Box) -> HostGpus:
+        return look_at_gpus(box.client, box.host.name, box.host.data_dir)
+
+    if watch:
+        return _watch(context, context.watched(context.host(host), look))
+    with context.open(host) as box:
+        return _show(context, look(box))
 
 
 def _show(context: Context, answer: HostGpus) -> int:
@@ -47,7 +50,7 @@ def _show(context: Context, answer: HostGpus) -> int:
     return int(Exit.BOX if answer.broken else Exit.OK)
 
 
-def _watch(context: Context, look: Callable[[], HostGpus]) -> int:
+def _watch(context: Context, answers: Iterator[HostGpus]) -> int:
     """Redraws in place on a terminal; into a pipe, and with --json, one answer after the other. Leaving it is no failure."""
     import sys
 
@@ -57,12 +60,13 @@ def _watch(context: Context, look: Callable[[], HostGpus]) -> int:
 
     try:
         if context.json or not sys.stdout.isatty():
-            while True:
-                _show(context, look())
+            for answer in answers:
+                _show(context, answer)
                 time.sleep(WATCH_INTERVAL_S)
-        with Live(gpu_view(look()), auto_refresh=False) as live:
-            while True:
+        with Live(gpu_view(next(answers)), auto_refresh=False) as live:
+            for answer in answers:
+                live.update(gpu_view(answer), refresh=True)
                 time.sleep(WATCH_INTERVAL_S)
-                live.update(gpu_view(look()), refresh=True)
     except KeyboardInterrupt:
-        return int(Exit.OK)
+        pass
+    return int(Exit.OK)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cloudrun.app.runs import HostRuns
-    from cloudrun.cli.context import Context
+    from cloudrun.cli.context import Box, Context
 
 WATCH_INTERVAL_S = 2.0
 #: One dead host among many must not hold the others up for long.
@@ -35,14 +35,18 @@ def ps(
     """List runs: state, cause, age, attempt, progress, GPU, session."""
     context: Context = ctx.obj
     if all_hosts:
-        return _show(context, lambda: _ask_all(context, archived), watch, with_host=True)
+        if watch:
+            return _watch(context, _all_again(context, archived), with_host=True)
+        return _show_once(context, _ask_all(context, archived), with_host=True)
     from cloudrun.app.runs import list_runs
 
-    with context.open(host) as box:
-        def ask() -> list[HostRuns]:
-            return [list_runs(box.client, box.host.name, box.host.data_dir, archived=archived)]
+    def ask(box: Box) -> list[HostRuns]:
+        return [list_runs(box.client, box.host.name, box.host.data_dir, archived=archived)]
 
-        return _show(context, ask, watch, with_host=False)
+    if watch:
+        return _watch(context, context.watched(context.host(host), ask), with_host=False)
+    with context.open(host) as box:
+        return _show_once(context, ask(box), with_host=False)
 
 
 def _ask_all(context: Context, archived: bool) -> list[HostRuns]:
@@ -58,26 +62,27 @@ def _ask_all(context: Context, archived: bool) -> list[HostRuns]:
     return side_by_side(list(hosts), ask)
 
 
-def _show(context: Context, ask: Callable[[], list[HostRuns]], watch: bool, *, with_host: bool) -> int:
-    if not watch:
-        return _show_once(context, ask(), with_host)
-    try:
-        _watch(context, ask, with_host)
-    except KeyboardInterrupt:
-        return 0
+def _all_again(context: Context, archived: bool) -> Iterator[list[HostRuns]]:
+    while True:
+        yield _ask_all(context, archived)
 
 
-def _watch(context: Context, ask: Callable[[], list[HostRuns]], with_host: bool) -> NoReturn:
-    """Redraws in place on a terminal; into a pipe, and with --json, one answer after the other."""
-    while context.json or not sys.stdout.isatty():
-        _show_once(context, ask(), with_host)
-        time.sleep(WATCH_INTERVAL_S)
+def _watch(context: Context, answers: Iterator[list[HostRuns]], with_host: bool) -> int:
+    """Redraws in place on a terminal; into a pipe, and with --json, one answer after the other. Leaving it is no failure."""
     from rich.live import Live
 
-    with Live(auto_refresh=False) as live:
-        while True:
-            live.update(_view(ask(), with_host), refresh=True)
-            time.sleep(WATCH_INTERVAL_S)
+    try:
+        if context.json or not sys.stdout.isatty():
+            for answer in answers:
+                _show_once(context, answer, with_host)
+                time.sleep(WATCH_INTERVAL_S)
+        with Live(auto_refresh=False) as live:
+            for answer in answers:
+                live.update(_view(answer, with_host), refresh=True)
+                time.sleep(WATCH_INTERVAL_S)
+    except KeyboardInterrupt:
+        pass
+    return 0
 
 
 def _view(answers: list[HostRuns], with_host: bool) -> RenderableType:

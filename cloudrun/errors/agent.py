@@ -62,6 +62,11 @@ ENTRIES: dict[str, Entry] = {
         N_("the box took the request {op} and said nothing for {timeout_s} s"),
         N_("Look before repeating: cloudrun ps"),
     ),
+    "box-silent": Entry(
+        Exit.UNREACHABLE,
+        N_("{host} took the request {op} and said nothing for {timeout_s} s; what runs on the box goes on"),
+        N_("Try again; if it stays: cloudrun doctor"),
+    ),
     "outcome-unknown": Entry(
         Exit.UNKNOWN_OUTCOME,
         N_("the connection ended before the box answered {op}; whether it was done is not known {stderr}"),

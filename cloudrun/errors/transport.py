@@ -30,7 +30,7 @@ ENTRIES: dict[str, Entry] = {
         N_("Update the SSH server in the instance's image."),
     ),
     "connection-lost": Entry(
-        Exit.UNKNOWN_OUTCOME,
+        Exit.UNREACHABLE,
         N_("the connection to {host} was lost; what runs on the box goes on"),
         N_("cloudrun ps"),
     ),

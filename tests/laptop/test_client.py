@@ -188,6 +188,18 @@ def test_an_answer_that_does_not_come(after: list[bytes], how: dict[str, Any], c
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize(("how", "code"), [
+    ({}, "connection-lost"), ({"code": None}, "connection-lost"), ({"silent": True}, "box-silent"),
+    ({"code": 1}, "agent-crashed"),
+])
+def test_what_only_looks_has_no_outcome_that_could_be_unknown(how: dict[str, Any], code: str) -> None:
+    for op in ("ps", "gpu", "doctor", "prepare", "attach"):
+        with pytest.raises(CloudrunError) as caught:
+            client(line(id=1, event="step"), **how).call(op, {})
+        assert caught.value.code == code
+        assert "not known" not in caught.value.message
+
+
 def stream(*after: bytes, **how: Any) -> FollowStream:
     return open_follow(Box(lambda nonce: Script([hello(nonce), *after], **how)), None, protocol.FollowRequest(name="exp"))
 
