@@ -1,7 +1,7 @@
 """Mode `follow`: a run's log as frames on stdout, from an offset or from its last lines, for as long as it is wanted.
 
 It only reads. Events are frames in the same stream, so that their place in it is exact:
-`run`, `data`, `gap` (bytes that rotation or a truncation took), `attempt`, `alive`, `end`, `error`.
+`run`, `data`, `gap` (bytes that rotation or a truncation took), `attempt`, `now`, `alive`, `end`, `error`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,12 @@ class Following:
         self._attempt = request.attempt or info.attempt or 1
         if request.only_attempt and self._attempt > max([info.attempt, *self._run.logged_attempts()]):
             raise AgentError("no-such-attempt", run=info.name, attempt=self._attempt, newest=info.attempt)
+        last = self._attempt
+        if request.whole and not request.only_attempt:
+            last = max(self._run.logged_attempts(), default=last)
         #: Where a request that does not follow ends: what is written from now on is not waited for.
-        self._enough = Position(self._attempt, end_of(self._run, self._attempt))
+        self._enough = Position(last, end_of(self._run, last))
+        self._tell_now = request.whole
         self._reader = LogReader(self._run, self._start())
         self._state_stamp: Optional[Tuple[int, int, int]] = None
         self._looked_at = self._spoke_at = time.monotonic()
@@ -87,6 +91,7 @@ class Following:
                 over = self._is_over()  # asked before reading: what was written before the end is read after it
                 moved = self._pump() or self._cross()
                 watch.saw(moved)
+                self._say_now()
                 if over and not moved:
                     self._end()
                     return
@@ -96,6 +101,8 @@ class Following:
         request = self._request
         if request.tail_lines is not None:
             return start_of_tail(self._run, self._enough, request.tail_lines, one=request.only_attempt)
+        if request.whole and request.offset is None and not request.only_attempt:
+            return Position(min([self._attempt, *self._run.logged_attempts()]), 0)
         return Position(self._attempt, request.offset or 0)
 
     # --------------------------------------------------------------------------------------- reading
@@ -126,7 +133,7 @@ class Following:
     def _cross(self) -> bool:
         """Goes on to the next attempt where there is one; the one before it has no writer any more."""
         following = None if self._request.only_attempt else self._next_attempt()
-        if following is None or (not self._request.follow and following > self._attempt):
+        if following is None or (not self._request.follow and following > self._enough.attempt):
             return False
         if self._pump():  # what came between the last read and the sight of the next attempt
             return True
@@ -165,6 +172,13 @@ class Following:
         ending = _Ending.of(self._run, self._info, self._reader.position.attempt, self._request.only_attempt)
         self._send({"kind": "end", "state": ending.state, "cause": ending.cause, "exit_code": ending.exit_code,
                     "signal": ending.signal, "attempt": ending.attempt})
+
+    def _say_now(self) -> None:
+        """Once, when what was there at the beginning is out."""
+        at = self._reader.position
+        if self._tell_now and (at.attempt, at.offset) >= (self._enough.attempt, self._enough.offset):
+            self._tell_now = False
+            self._send({"kind": "now"})
 
     # ------------------------------------------------------------------------------------------- waiting
 

@@ -441,6 +441,9 @@ class FollowRequest:
     follow: bool = False
     #: Only this attempt; without it following crosses restarts.
     only_attempt: bool = False
+    #: From the beginning of all that is there (where no offset is given), and a frame `now` where what was there when it was
+    #: asked for has been sent.
+    whole: bool = False
 
 
 # ------------------------------------------------------------------------------------------ encoding

@@ -53,6 +53,11 @@ class NextAttempt:
 
 
 @dataclass(frozen=True)
+class CaughtUp:
+    """What was there when a whole log was asked for has been given; what comes now is new."""
+
+
+@dataclass(frozen=True)
 class Unreachable:
     """Said once in an outage that lasts; the trying goes on."""
 
@@ -77,7 +82,7 @@ class Ended:
     attempt: int
 
 
-Event = Started | Data | Gap | NextAttempt | Unreachable | Reconnected | Ended
+Event = Started | Data | Gap | NextAttempt | CaughtUp | Unreachable | Reconnected | Ended
 
 
 @dataclass(frozen=True)
@@ -173,6 +178,9 @@ class _Reading:
             if kind == "attempt":
                 self._go_on_from(header["attempt"], 0)
                 return NextAttempt(header["attempt"])
+            if kind == "now":
+                self.request = replace(self.request, whole=False)
+                return CaughtUp()
             if kind == "end":
                 return Ended(header["state"], header["cause"], header["exit_code"], header["signal"], header["attempt"])
         except (KeyError, TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
@@ -23,6 +24,9 @@ class Sink(Protocol):
 
     def cut(self) -> None:
         """What comes next does not continue what came: another attempt, or a gap."""
+
+    def release(self) -> None:
+        """What was there when the log was asked for has come: what was held back for it goes out."""
 
     def close(self) -> None: ...
 
@@ -54,6 +58,8 @@ class RawSink:
 
     def cut(self) -> None: ...
 
+    def release(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -76,6 +82,8 @@ class TerminalSink:
             self._out.text("\n")
         self._begin()
         self._in_line = self._coloured = False
+
+    def release(self) -> None: ...
 
     def close(self) -> None:
         self.cut()
@@ -154,12 +162,37 @@ def _character_start(held: bytearray) -> int:
     return len(held)
 
 
-class LineSink:
-    """For a pipe: one line each, a bar as its last state; with `pattern` those that match."""
+class Matching:
+    """Lines that match, counted in `found`. With `last` only the last so many of them, held back until `release`."""
 
-    def __init__(self, out: Out, pattern: re.Pattern[str] | None = None) -> None:
-        self._out = out
+    def __init__(self, pattern: re.Pattern[str], last: int | None = None) -> None:
+        self.found = 0
         self._pattern = pattern
+        self._held: deque[Line] | None = None if last is None else deque(maxlen=last)
+
+    def pick(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Those that may be shown now."""
+        for line in lines:
+            if not self._pattern.search(line.text):
+                continue
+            self.found += 1
+            if self._held is None:
+                yield line
+            else:
+                self._held.append(line)
+
+    def release(self) -> Iterator[Line]:
+        """What was held back; from now on nothing is."""
+        held, self._held = self._held, None
+        return iter(held or ())
+
+
+class LineSink:
+    """For a pipe: one line each, a bar as its last state; with `wanted` those that match."""
+
+    def __init__(self, out: Out, wanted: Matching | None = None) -> None:
+        self._out = out
+        self._wanted = wanted
         self._lines = LineReader()
         self._in_line = False
 
@@ -174,24 +207,30 @@ class LineSink:
 
     def close(self) -> None:
         self._show(self._lines.flush())
+        self.release()
+
+    def release(self) -> None:
+        """The last matches are known now: they go out, and so does every one that follows."""
+        if self._wanted is not None:
+            self._out.text("".join(line.text + "\n" for line in self._wanted.release()))
 
     def _show(self, lines: Iterator[Line]) -> None:
+        if self._wanted is not None:
+            self._out.text("".join(line.text + "\n" for line in self._wanted.pick(lines)))
+            return
         text = ""
         for line in lines:
-            if self._pattern is None:
-                text += line.text + ("\n" if line.whole else "")
-                self._in_line = not line.whole
-            elif self._pattern.search(line.text):
-                text += line.text + "\n"
+            text += line.text + ("\n" if line.whole else "")
+            self._in_line = not line.whole
         self._out.text(text)
 
 
 class JsonSink:
     """JSON: a line of `{"attempt", "offset", "line"}` each, or (`kept`) gathered for one document."""
 
-    def __init__(self, out: Out, pattern: re.Pattern[str] | None = None, *, kept: bool = False) -> None:
+    def __init__(self, out: Out, wanted: Matching | None = None, *, kept: bool = False) -> None:
         self._out = out
-        self._pattern = pattern
+        self._wanted = wanted
         self._lines = LineReader()
         self.kept: list[dict[str, Any]] | None = [] if kept else None
 
@@ -203,11 +242,18 @@ class JsonSink:
 
     def close(self) -> None:
         self.cut()
+        self.release()
+
+    def release(self) -> None:
+        """As `LineSink.release`."""
+        if self._wanted is not None:
+            self._say_lines(self._wanted.release())
 
     def _show(self, lines: Iterator[Line]) -> None:
+        self._say_lines(lines if self._wanted is None else self._wanted.pick(lines))
+
+    def _say_lines(self, lines: Iterator[Line]) -> None:
         for line in lines:
-            if self._pattern is not None and not self._pattern.search(line.text):
-                continue
             said = {"attempt": line.attempt, "offset": line.offset, "line": line.text}
             if self.kept is None:
                 self.say(said)

@@ -17,22 +17,25 @@ from cloudrun.i18n import _
 if TYPE_CHECKING:
     from cloudrun.app.logs import Ended, Event, Gap
     from cloudrun.cli.context import Context
-    from cloudrun.cli.log_output import JsonSink, Sink
+    from cloudrun.cli.log_output import JsonSink, Matching, Sink
     from cloudrun.config.hosts import Host
     from remote_agent import protocol
 
 DEFAULT_LINES = 200
-LinesOption = Annotated[int, typer.Option("-n", "--lines", min=0, metavar="N", help=_("The last N lines, over restarts."))]
+LinesOption = Annotated[int | None, flag(
+    "-n", "--lines", min=0, metavar="N",
+    help=_("The last N lines, over restarts (else 200); with --grep the last N matches (else all)."),
+)]
 
 
 def logs(
     ctx: typer.Context,
     run: RunArgument = None,
-    lines: LinesOption = DEFAULT_LINES,
+    lines: LinesOption = None,
     follow: Annotated[bool, flag("--follow", "-f", help=_("Until the run ends; a lost connection is made again."))] = False,
     attempt: Annotated[int | None, flag("--attempt", min=1, metavar="K", help=_("Only attempt K (see `ps`)."))] = None,
     raw: Annotated[bool, flag("--raw", help=_("Byte for byte as the run wrote it."))] = False,
-    grep: Annotated[str | None, flag("--grep", metavar="RE", help=_("Of these lines, those that match."))] = None,
+    grep: Annotated[str | None, flag("--grep", metavar="RE", help=_("Lines of the whole log that match."))] = None,
     host: HostOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -42,11 +45,13 @@ def logs(
     context: Context = ctx.obj
     if raw and (grep is not None or context.json):
         raise CloudrunError("usage", detail=_("--raw goes with neither --grep nor --json"), command="cloudrun logs")
-    shown = Shown(raw, _pattern(grep))
+    shown = Shown(raw, _pattern(grep), lines)
+    whole = shown.pattern is not None
     chosen = context.host(host)
     request = protocol.FollowRequest(
         data_dir=chosen.data_dir, name=run, project_id=None if run else context.project_id(), attempt=attempt,
-        tail_lines=lines, follow=follow, only_attempt=attempt is not None,
+        tail_lines=None if whole else DEFAULT_LINES if lines is None else lines, whole=whole, follow=follow,
+        only_attempt=attempt is not None,
     )
     return Showing(context, chosen, request, shown).run()
 
@@ -68,6 +73,8 @@ class Shown:
 
     raw: bool = False
     pattern: re.Pattern[str] | None = None
+    #: Of what matches the pattern, the last so many; None: all.
+    last: int | None = None
 
 
 class Showing:
@@ -79,7 +86,8 @@ class Showing:
         self._request = request
         self._named = request.name is not None
         self._run: protocol.RunInfo | None = None
-        self._sink = _sink(context, shown, follow=request.follow)
+        self._wanted = _wanted(shown)
+        self._sink = _sink(context, shown, self._wanted, follow=request.follow)
 
     def run(self) -> int:
         """Shows events until the last one, and gives the exit code."""
@@ -110,6 +118,8 @@ class Showing:
         elif isinstance(event, app.NextAttempt):
             self._sink.cut()
             self._say(_("attempt {attempt}").format(attempt=event.attempt))
+        elif isinstance(event, app.CaughtUp):
+            self._sink.release()
         elif isinstance(event, app.Gap):
             self._sink.cut()
             self._say(_gap_words(event))
@@ -125,6 +135,8 @@ class Showing:
         self._sink.close()
         if isinstance(self._sink, JsonSink):
             self._end_json(self._sink, ended)
+        if self._wanted is not None and not self._wanted.found:
+            self._say(_("no line of {run} matches").format(run=self._name))
         if not self._request.follow:
             return int(Exit.OK)
         if not self._context.json:
@@ -154,16 +166,22 @@ class Showing:
         self._context.say(text)
 
 
-def _sink(context: Context, shown: Shown, *, follow: bool) -> Sink:
+def _wanted(shown: Shown) -> Matching | None:
+    from cloudrun.cli.log_output import Matching
+
+    return None if shown.pattern is None else Matching(shown.pattern, shown.last)
+
+
+def _sink(context: Context, shown: Shown, wanted: Matching | None, *, follow: bool) -> Sink:
     from cloudrun.cli.log_output import JsonSink, LineSink, Out, RawSink, TerminalSink
 
     out = Out()
     if shown.raw:
         return RawSink(out)
     if context.json:
-        return JsonSink(out, shown.pattern, kept=not follow)
-    if shown.pattern is not None or not sys.stdout.isatty():
-        return LineSink(out, shown.pattern)
+        return JsonSink(out, wanted, kept=not follow)
+    if wanted is not None or not sys.stdout.isatty():
+        return LineSink(out, wanted)
     return TerminalSink(out)
 
 

@@ -206,6 +206,30 @@ def test_json_raw_grep_and_attempts(way: Laptop, run: WrittenRun) -> None:
     assert way.json("logs", "nosuch", code=4)["error"]["code"] == "no-such-run"
 
 
+def test_grep_searches_the_whole_log(way: Laptop, run: WrittenRun) -> None:
+    filler = b"x" * 99 + b"\n"
+    run.write(b"loss 1 begin\n" + filler * 40_000)  # 4 MB: more than the lines and the frames of a tail
+    run.next_attempt()
+    run.write(b"loss 2\nloss 3\n" + filler * 300)
+    assert way.run("logs", run.name, "--grep", "loss").out == "loss 1 begin\nloss 2\nloss 3\n"
+    assert way.run("logs", run.name, "--grep", "loss", "-n", "2").out == "loss 2\nloss 3\n"
+    assert way.run("logs", run.name, "--grep", "loss", "--attempt", "1").out == "loss 1 begin\n"
+    assert [line["line"] for line in way.json("logs", run.name, "--grep", "loss", "-n", "1")["lines"]] == ["loss 3"]
+    nothing = way.run("logs", run.name, "--grep", "NaN")
+    assert (nothing.out, nothing.err.splitlines()[-1]) == ("", f"no line of {run.name} matches")
+    following = way.start("logs", "-f", run.name, "--grep", "loss", "-n", "1")
+    try:
+        assert following.stdout is not None
+        assert following.stdout.readline() == b"loss 3\n"  # before the end: what comes now is not held back
+        run.write(b"loss 4\n")
+        assert following.stdout.readline() == b"loss 4\n"
+        run.end()
+        assert following.wait(30) == 0
+    finally:
+        following.kill()
+        following.communicate()
+
+
 def test_ctrl_c_and_a_reader_that_has_enough_leave_at_once(way: Laptop, run: WrittenRun) -> None:
     run.write(b"x\n" * 100_000)
     follower = way.start("logs", "-f", run.name)

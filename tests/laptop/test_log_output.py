@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudrun.cli.log_output import JsonSink, LineSink, Out, RawSink, Sink, TerminalSink
+from cloudrun.cli.log_output import JsonSink, LineSink, Matching, Out, RawSink, Sink, TerminalSink
 
 CUT = ("第 3 轮 损失=0.123\n" * 200).encode()
 BLOCK = b"\xe2\x96\x88"
@@ -113,8 +113,20 @@ def test_json_lines_carry_the_offset_of_their_first_byte() -> None:
 
 def test_grep_sees_lines_as_a_reader_does() -> None:
     data = TQDM + b"loss=\x1b[1m0.5\x1b[0m\n" + GBK
-    assert through(LineSink, data, [], re.compile(r"^loss=0\.5$|^100%|=0.5$")).decode() == (
+    wanted = Matching(re.compile(r"^loss=0\.5$|^100%|=0.5$"))
+    assert through(LineSink, data, [], wanted).decode() == (
         "100%|██████████| 2/2 [00:02<00:00,  1.00s/it]\nepoch 1 loss=0.5\nloss=0.5\n" + GBK.decode("utf-8", "replace"))
+
+
+def test_the_last_matches_wait_until_they_are_known_and_later_ones_do_not() -> None:
+    out = io.BytesIO()
+    sink = LineSink(Out(out, "utf-8"), Matching(re.compile("loss"), last=2))
+    sink.data(1, 0, b"".join(b"loss %d\nnoise\n" % number for number in range(50_000)))
+    assert out.getvalue() == b""
+    sink.release()
+    assert out.getvalue() == b"loss 49998\nloss 49999\n"
+    sink.data(1, 10**6, b"loss x\n")
+    assert out.getvalue().endswith(b"49999\nloss x\n")
 
 
 def test_an_encoding_that_cannot_say_it_replaces_it() -> None:
