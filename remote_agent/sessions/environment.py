@@ -33,12 +33,16 @@ _UNSET = "unset %s" % " ".join(_OURS)
 _LOW = 'test -z "$STY" || printf "\\033[8;10;80t"; '
 #: $1 the user's shell, $2 the folder, then the program's argv.
 _IN_FRONT = _LOW + _UNSET + '; SHELL="$1"; export SHELL; cd -- "$2" || exit 127; shift 2; exec "$@"'
+#: Whether process $train of start time $ticks lives. `kill -0` would not do: tmux may leave a zombie for as long as it has
+#: windows, and the windows wait for it to go; and a pid may come again.
+_LIVES = ('lives() { read -r said 2>/dev/null <"/proc/$train/stat" || return 1; set -- ${said##*) }; '
+          'test "$1" != Z && test "${20}" = "$ticks"; }; ')
 #: $1 pid and $2 start time of the train window's program, then $1 … as above. A window whose program dies shows it
 #: again a little later; Ctrl-C in it does nothing.
-_BESIDE = _LOW + _UNSET + (
-    '; trap "" INT QUIT TSTP; train="$1"; %s="$1:$2"; export %s; SHELL="$3"; export SHELL; cd -- "$4" || cd /; shift 4; '
-    'while kill -0 "$train" 2>/dev/null; do "$@"; kill -0 "$train" 2>/dev/null || exit 0; '
-    'echo "[this window\'s program ended ($?); it starts again in 5 s]"; sleep 5; done'
+_BESIDE = _LIVES + _LOW + _UNSET + (
+    '; trap "" INT QUIT TSTP; train="$1"; ticks="$2"; %s="$1:$2"; export %s; SHELL="$3"; export SHELL; cd -- "$4" || cd /; '
+    'shift 4; while lives; do "$@"; code=$?; lives || exit 0; '
+    'echo "[this window\'s program ended ($code); it starts again in 5 s]"; sleep 5; done'
 ) % (TRAIN, TRAIN)
 
 

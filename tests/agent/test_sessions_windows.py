@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from remote_agent import layout
+from remote_agent import layout, processes
 from remote_agent.protocol import GPU_STATES, Gpu, GpuReport
+from remote_agent.sessions import environment
 from remote_agent.sessions.log_window import Reader
 from remote_agent.sessions.monitor import _WHY, page
 from tests.support.terminal import Terminal
@@ -100,3 +103,28 @@ def test_every_state_of_a_broken_driver_has_its_words() -> None:
     text = page(GpuReport("gpu-lost", detail="GPU is lost"), "now", 200)
     assert _WHY["gpu-lost"] in text
     assert "GPU is lost" in text
+
+
+def test_a_window_beside_goes_although_its_train_is_left_a_zombie() -> None:
+    """tmux may not reap it while windows are left, and these waited for it to be gone."""
+    with subprocess.Popen(["sleep", "60"]) as train:
+        ref = processes.ref(train.pid)
+        assert ref is not None
+        beside = environment.beside(["sh", "-c", "echo shown; read rest; exit 4"], "/", ref.pid, ref.start_ticks)
+        with subprocess.Popen(beside, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as window:
+            assert window.stdout is not None
+            assert window.stdin is not None
+            assert window.stdout.readline() == b"shown\n"
+            train.send_signal(signal.SIGKILL)
+            os.waitid(os.P_PID, train.pid, os.WEXITED | os.WNOWAIT)  # ended, and not reaped
+            window.stdin.close()
+            try:
+                assert window.wait(4) == 0
+            finally:
+                window.kill()
+
+
+def test_a_pid_that_came_again_is_not_the_train() -> None:
+    beside = environment.beside(["echo", "shown"], "/", os.getpid(), 1)
+    done = subprocess.run(beside, stdout=subprocess.PIPE, timeout=4, check=True)
+    assert done.stdout == b""
