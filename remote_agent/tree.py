@@ -38,8 +38,6 @@ class Ending:
     last: List[ProcessRef] = field(default_factory=list)
     #: Process whose descendants all belong to the run (the supervisor, itself excepted), or None.
     reaper: Optional[int] = None
-    #: Never touched, with all beneath them.
-    spare: Set[int] = field(default_factory=set)
     pause: Pause = time.sleep
     now: Callable[[], float] = time.monotonic
 
@@ -92,13 +90,13 @@ def _ticks() -> Iterator[float]:
 
 
 def members(ending: Ending) -> List[ProcessRef]:
-    """Every living process of the run, by tree and by mark; never ourselves, nor what we run under, nor what is spared."""
+    """Every living process of the run, by tree and by mark; never ourselves, nor what we run under."""
     tree = processes.children()
     found = {root.pid for root in ending.roots if processes.alive(root)} | processes.marked(ending.run_dir)
     found |= _beneath(tree, found)
     if ending.reaper is not None:
         found |= _beneath(tree, {ending.reaper})
-    found -= ending.spare | _beneath(tree, ending.spare) | _ancestry(os.getpid())
+    found -= _ancestry(os.getpid())
     return [ref for ref in map(processes.ref, sorted(found)) if ref is not None]
 
 

@@ -64,8 +64,11 @@ def secrets_text(values: Dict[str, str]) -> bytes:
     for name, value in sorted(values.items()):
         if not _VARIABLE.match(name) or "\0" in value:
             raise AgentError("bad-secret", name=name)
-        lines.append("export %s=%s\n" % (name, shlex.quote(value)))
-    return "".join(lines).encode("utf-8", "surrogateescape")
+        try:
+            lines.append(("export %s=%s\n" % (name, shlex.quote(value))).encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError:  # its words would hold the value
+            raise AgentError("bad-secret", name=name) from None
+    return b"".join(lines)
 
 
 def same_secrets(run: layout.Run, number: int, values: Dict[str, str]) -> bool:

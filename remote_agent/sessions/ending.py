@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -44,12 +45,10 @@ def wait_gone(members: List[ProcessRef], grace_s: float, name: str) -> None:
 
 
 def send(member: Optional[ProcessRef], number: int) -> None:
-    """A signal to this very process, if it still lives."""
-    if member is not None and processes.alive(member):
-        try:
-            os.kill(member.pid, number)
-        except ProcessLookupError:
-            pass
+    """A signal to this very process, if it still lives and is ours to signal."""
+    if member is not None:
+        with contextlib.suppress(PermissionError):
+            processes.send(member, number)
 
 
 def _gone_within(members: List[ProcessRef], seconds: float) -> bool:

@@ -44,6 +44,9 @@ def stand_before(terminal: Terminal, last_codes: Tuple[int, ...]) -> None:
     for number in forwarded:
         signal.signal(number, hand_down)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    for number in forwarded:  # before its pid can be another's: what comes from now on is for nobody
+        signal.signal(number, signal.SIG_IGN)
     _, status = os.waitpid(child, 0)
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
     if code not in last_codes:

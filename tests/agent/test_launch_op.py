@@ -25,6 +25,7 @@ from remote_agent.rpc.request import check_name
 from remote_agent.rpc.server import Call
 from tests.support.agentdir import oldest_python
 from tests.support.rpcbox import PROJECT, PROJECT_ID, Refused, RpcBox, Talk, Wanted
+from tests.support.sshd import end_processes_of
 from tests.support.waiting import wait_for
 
 SLEEP = "echo started; exec sleep 300"
@@ -265,6 +266,25 @@ def test_a_launch_killed_at_any_point_at_all(boxes: Callable[..., RpcBox], relau
     reached = repeat_killed(boxes, relaunch, list(range(30)))
     assert sum(reached) >= 18
     assert not reached[-1], "there are more points than these"
+
+
+@pytest.mark.parametrize("secrets", [{"A-B": "sesame"}, {"A": "sesame\0"}, {"A": "sesame\ud800"}])
+def test_a_secret_that_cannot_be_is_refused_without_its_value(box: RpcBox, secrets: dict[str, str]) -> None:
+    request = box.request(Wanted())
+    with pytest.raises(Refused) as refused:
+        box.call("launch", **{**request, "secrets": secrets})
+    assert (refused.value.code, refused.value.params) == ("bad-secret", {"name": next(iter(secrets))})
+    assert box.ps() == []
+
+
+def test_a_home_that_takes_no_writes_serves_a_run_without_secrets(box: RpcBox) -> None:
+    box.env["HOME"] = "/proc/no-home"
+    try:
+        assert box.launch().outcome == "started"
+        assert box.call("stop", name="exp_resnet50", grace_s=5)["run"]["state"] == "stopped"
+        assert box.call("remove", name="exp_resnet50")["run"] == "exp_resnet50"
+    finally:
+        end_processes_of(Path(box.env["HOME"]))
 
 
 @pytest.mark.parametrize("backend", ["screen", "tmux", "detached"])
