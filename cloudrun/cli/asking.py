@@ -12,11 +12,16 @@ from cloudrun.i18n import _
 class TerminalAsker:
     """Asks on stderr and reads the terminal; where there is none it refuses. What is typed as a secret is not shown."""
 
-    def accept_host_key(self, host: str, key_type: str, fingerprint: str) -> bool:
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
         if not _has_terminal():
-            raise CloudrunError("host-key-unknown", host=host, kind=key_type, fingerprint=fingerprint)
+            code = "host-key-not-replaced" if known else "host-key-unknown"
+            raise CloudrunError(code, host=host, kind=key_type, fingerprint=fingerprint, old=known)
         words = _("First contact with {host}. Its {kind} key is\n  {fingerprint}\nCompare it with the provider's page. Trust it?")
-        question = words.format(host=host, kind=key_type.removeprefix("ssh-"), fingerprint=fingerprint)
+        if known:
+            words = _("{host} shows another key than the known one.\n  known: {old}\n  now:   {fingerprint} ({type})\n"
+                      "Right only if the instance was made anew: compare with the provider's page. Trust the new one?")
+        question = words.format(
+            host=host, kind=key_type.removeprefix("ssh-"), type=key_type, fingerprint=fingerprint, old=known)
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes", "是")

@@ -8,7 +8,7 @@ import typer
 
 from cloudrun.cli.options import JsonOption, YesOption
 from cloudrun.cli.parsing import Command, TargetCommand
-from cloudrun.errors import CloudrunError
+from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
@@ -65,7 +65,14 @@ def add(
     context: Context = ctx.obj
 
     def connect(host: Host) -> Transport:
-        return context.connect(host, accept_new=accept_new, timeout_s=TRY_TIMEOUT_S)
+        """Called when the host is stored: who is told of a key that is not trusted must know that."""
+        try:
+            return context.connect(host, accept_new=accept_new, timeout_s=TRY_TIMEOUT_S)
+        except CloudrunError as error:
+            if error.exit_code in (Exit.HOST_KEY_UNKNOWN, Exit.HOST_KEY_CHANGED):
+                context.say(_("host {name}: {target}").format(name=host.name, target=host.target))
+                context.say(_("It is stored, but its host key is not trusted yet."))
+            raise
 
     wanted = Wanted(target, key, data_dir, backend, python)
     _told(context, add_host(name, wanted, None if no_connect else connect))
@@ -197,7 +204,7 @@ def trust(
     accept_new: AcceptNewOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Replace the known host key of one box by the one it shows now (it was made anew). Asks, with the fingerprint."""
+    """Replace the known host key of one box by the one it shows now (it was made anew). Asks, with both fingerprints."""
     from cloudrun.app.hosts import document, trusted
 
     context: Context = ctx.obj

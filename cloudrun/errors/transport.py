@@ -6,23 +6,23 @@ from cloudrun.errors.catalogue import Entry
 from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
-_KEY_HINT = N_("cloudrun host set NAME --key FILE")
+_KEY_HINT = N_("cloudrun host set {host_name} --key FILE")
 
 ENTRIES: dict[str, Entry] = {
     "unreachable": Entry(
         Exit.UNREACHABLE,
         N_("cannot reach {host}: {detail}. This says nothing about the runs on it"),
-        N_("Is the instance on, and is this still its port? If not: cloudrun host set NAME \"ssh -p PORT USER@HOST\""),
+        N_("Is the instance on, and is this still its port? If not: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
     ),
     "host-name-unknown": Entry(
         Exit.UNREACHABLE,
         N_("the name {host} is not known to the network ({detail})"),
-        N_("Is this machine online? To change the address: cloudrun host set NAME \"ssh -p PORT USER@HOST\""),
+        N_("Is this machine online? To change the address: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
     ),
     "not-ssh": Entry(
         Exit.UNREACHABLE,
         N_("{host} answers, but not as an SSH server: {text}"),
-        N_("Take the SSH port from the instance's page: cloudrun host set NAME \"ssh -p PORT USER@HOST\""),
+        N_("Take the SSH port from the instance's page: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
     ),
     "ssh-nothing-in-common": Entry(
         Exit.UNREACHABLE,
@@ -60,10 +60,16 @@ ENTRIES: dict[str, Entry] = {
            "or somebody stands in between; nothing was sent"),
         N_("If it was made anew (compare the fingerprint on its page): cloudrun host trust '{host}'"),
     ),
+    "host-key-not-replaced": Entry(
+        Exit.HOST_KEY_CHANGED,
+        N_("{host} shows another host key than the known one, and there is no terminal to ask on. Known: {old}. "
+           "Now: {fingerprint} ({kind}); the known one stays"),
+        N_("On a terminal: cloudrun host trust '{host}'   (--accept-new is for first contact only)"),
+    ),
     "host-key-refused": Entry(
         Exit.HOST_KEY_UNKNOWN,
         N_("the host key of {host} ({fingerprint}) was not accepted; nothing was sent"),
-        N_("Compare it with the instance's page, then answer yes: cloudrun doctor"),
+        N_("Compare it with the instance's page, then answer yes: cloudrun doctor --host {host_name}"),
     ),
     "host-key-unknown": Entry(
         Exit.HOST_KEY_UNKNOWN,
@@ -83,24 +89,24 @@ ENTRIES: dict[str, Entry] = {
     "login-refused": Entry(
         Exit.AUTHENTICATION,
         N_("{host} refused the login of {user}. Tried: {tried}"),
-        N_("Put the key's .pub line on the instance's page, or name another key: cloudrun host set NAME --key FILE"),
+        N_("Put the key's .pub line on the instance's page, or name another key: cloudrun host set {host_name} --key FILE"),
     ),
     "login-cut": Entry(
         Exit.AUTHENTICATION,
         N_("{host} hangs up during the login of {user}, again and again"),
-        N_("Name the one key that opens it: cloudrun host set NAME --key FILE"),
+        N_("Name the one key that opens it: cloudrun host set {host_name} --key FILE"),
     ),
     "key-unreadable": Entry(Exit.AUTHENTICATION, N_("the key file {file} cannot be read: {detail}"), _KEY_HINT),
     "key-empty": Entry(Exit.AUTHENTICATION, N_("the key file {file} is empty"), _KEY_HINT),
     "key-is-public": Entry(
         Exit.AUTHENTICATION,
         N_("{file} is the public half of a key; the private one is needed"),
-        N_("cloudrun host set NAME --key {private}"),
+        N_("cloudrun host set {host_name} --key {private}"),
     ),
     "key-putty": Entry(
         Exit.AUTHENTICATION,
         N_("{file} is a key in PuTTY's own format"),
-        N_("In OpenSSH's format: puttygen {file} -O private-openssh -o id_box; then: cloudrun host set NAME --key id_box"),
+        N_("In OpenSSH's format: puttygen {file} -O private-openssh -o id_box; then: cloudrun host set {host_name} --key id_box"),
     ),
     "key-not-a-key": Entry(Exit.AUTHENTICATION, N_("{file} holds no private key"), _KEY_HINT),
     "key-broken": Entry(Exit.AUTHENTICATION, N_("the key in {file} cannot be read: {detail}"), _KEY_HINT),
@@ -122,6 +128,6 @@ ENTRIES: dict[str, Entry] = {
     "nobody-to-type": Entry(
         Exit.AUTHENTICATION,
         N_("{prompt}: there is no terminal to ask on"),
-        N_("ssh-add FILE, or: cloudrun host set NAME --key FILE"),
+        N_("ssh-add FILE, or: cloudrun host set {host_name} --key FILE"),
     ),
 }

@@ -48,7 +48,8 @@ class Asker(Protocol):
     Each method raises CloudrunError where there is nobody to ask.
     """
 
-    def accept_host_key(self, host: str, key_type: str, fingerprint: str) -> bool: ...
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
+        """Whether the key may be trusted. `known`: fingerprints of the keys it would replace; "" at first contact."""
 
     def password(self, prompt: str) -> str: ...
 

@@ -158,14 +158,14 @@ def preferred_algorithms(known: list[HostKey], offered: tuple[str, ...]) -> tupl
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do at first contact."""
+    """What to do with a key that is not known. `accept_new` is for first contact: a changed key is always asked."""
 
     asker: Asker
     accept_new: bool
     replace_key_of: str = ""
 
-    def accepts(self, name: str, key: HostKey) -> bool:
-        return self.accept_new or self.asker.accept_host_key(name, key.kind, key.fingerprint)
+    def accepts(self, name: str, key: HostKey, known: str) -> bool:
+        return (self.accept_new and not known) or self.asker.accept_host_key(name, key.kind, key.fingerprint, known)
 
 
 def check(store: KnownHosts, name: str, key: HostKey, policy: Policy) -> None:
@@ -175,9 +175,9 @@ def check(store: KnownHosts, name: str, key: HostKey, policy: Policy) -> None:
     known = store.known(name)
     if key in known:
         return
+    old = ", ".join(f"{one.fingerprint} ({one.kind})" for one in known)
     if known and name != policy.replace_key_of:
-        old = ", ".join(f"{one.fingerprint} ({one.kind})" for one in known)
         raise CloudrunError("host-key-changed", host=name, old=old, new=f"{key.fingerprint} ({key.kind})", path=str(store.path))
-    if not policy.accepts(name, key):
+    if not policy.accepts(name, key, old):
         raise CloudrunError("host-key-refused", host=name, fingerprint=key.fingerprint)
     store.replace(name, key)

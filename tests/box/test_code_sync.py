@@ -27,7 +27,7 @@ PYTHONS = [sys.executable, *filter(None, [oldest_python()])]
 
 
 class Nobody:
-    def accept_host_key(self, host: str, key_type: str, fingerprint: str) -> bool:
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
         return True
 
     def password(self, prompt: str) -> str:

@@ -45,6 +45,7 @@ def test_the_first_contact_on_a_terminal(box: SshBox, laptop: Path, tmp_path: Pa
     assert code == Exit.HOST_KEY_UNKNOWN
     shown = subprocess.run(["ssh-keygen", "-lf", str(box.host_key)], capture_output=True, text=True, check=True).stdout
     assert shown.split()[1] in screen
+    assert "It is stored" in screen
     screen, code = on_a_terminal(laptop, add, [("[y/N]", "yes"), ("passphrase", "open sesame")])
     assert code == 0
     assert "It answers" in screen

@@ -16,6 +16,7 @@ from cloudrun.transport import connect
 from cloudrun.transport.base import Address
 from cloudrun.transport.hostkeys import matches, parse
 from cloudrun.transport.running import run
+from tests.box.test_host_commands import on_a_terminal
 from tests.support.connecting import Answering, address, options
 from tests.support.sshd import SshBox, program
 
@@ -83,7 +84,8 @@ def test_a_changed_key_refuses_and_tells_the_one_command(box: SshBox, laptop: Pa
     assert asker.keys_shown == []
     assert path.read_text() == before
     assert "Accepted" not in box.log.read_text()
-    connect(address(box), options(laptop, asker, replace_key_of=name)).close()
+    connect(address(box), options(laptop, asker, replace_key_of=name, accept_new=by_script)).close()
+    assert asker.keys_replaced == [f"{fingerprint(old)} (ssh-ed25519)"]  # asked in scripts too: it is no first contact
     assert asker.keys_shown == [(name, "ssh-ed25519", fingerprint(public(box)))]
     assert path.read_text() == f"{neighbour}{name} {public(box)}\n"  # the neighbour's port is untouched
 
@@ -94,12 +96,20 @@ def test_the_trust_command_replaces_that_entry(
     from cloudrun.cli.main import run as cloudrun
 
     name = f"[127.0.0.1]:{box.port}"
-    path = known_hosts(laptop, f"{name} {another_key(tmp_path)}\n")
+    old = another_key(tmp_path)
+    path = known_hosts(laptop, f"{name} {old}\n")
     login = ["host", "add", "box", box.login, "--key", str(box.key), "--json"]
     assert cloudrun(login) == Exit.HOST_KEY_CHANGED
-    assert json.loads(capfdbinary.readouterr().out)["error"]["code"] == "host-key-changed"
-    assert cloudrun(["host", "trust", name]) == Exit.HOST_KEY_UNKNOWN  # nobody to ask
-    assert cloudrun(["host", "trust", name, "--accept-new"]) == 0
+    shown = capfdbinary.readouterr()
+    assert json.loads(shown.out)["error"]["code"] == "host-key-changed"
+    assert b"It is stored" in shown.err
+    for nobody_to_ask in ([], ["--accept-new"]):
+        assert cloudrun(["host", "trust", name, *nobody_to_ask]) == Exit.HOST_KEY_CHANGED
+    assert path.read_text() == f"{name} {old}\n"
+    screen, code = on_a_terminal(laptop, ["host", "trust", "box"], [("[y/N]", "yes")])
+    assert code == 0
+    assert screen.index(fingerprint(old)) < screen.index(fingerprint(public(box)))
+    assert "First contact" not in screen
     assert path.read_text() == f"{name} {public(box)}\n"
     capfdbinary.readouterr()
     assert cloudrun(login) == 0

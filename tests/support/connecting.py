@@ -18,10 +18,12 @@ class Answering:
     passwords: list[str] = field(default_factory=list)
     accepts: bool = True
     keys_shown: list[tuple[str, str, str]] = field(default_factory=list)
+    keys_replaced: list[str] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
 
-    def accept_host_key(self, host: str, key_type: str, fingerprint: str) -> bool:
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
         self.keys_shown.append((host, key_type, fingerprint))
+        self.keys_replaced.append(known)
         return self.accepts
 
     def password(self, prompt: str) -> str:

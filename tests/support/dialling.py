@@ -12,7 +12,7 @@ from tests.support.sshd import SshBox
 class Nobody:
     """Accepts the box's key, knows no password."""
 
-    def accept_host_key(self, host: str, key_type: str, fingerprint: str) -> bool:
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
         return True
 
     def password(self, prompt: str) -> str:
