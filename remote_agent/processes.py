@@ -34,6 +34,14 @@ def alive(process: Optional[ProcessRef]) -> bool:
     return process is not None and start_ticks(process.pid) == process.start_ticks
 
 
+def group_lives(group: int) -> bool:
+    """Whether a process of this group lives. Zombies do not, and a container's first process may leave them for ever."""
+    if start_ticks(group) is not None:
+        return True
+    stats = map(_stat, pids())
+    return any(stat is not None and int(stat[2]) == group and stat[0] not in ("Z", "X") for stat in stats)
+
+
 def box_id() -> str:
     """Boot id + start time of pid 1: a container's off and on changes the second, the machine's the first."""
     try:

@@ -10,6 +10,7 @@ import signal
 import time
 from typing import Any, Tuple
 
+from remote_agent import processes
 from remote_agent.supervise import wakeup
 from remote_agent.supervise.terminal import Terminal
 
@@ -59,9 +60,8 @@ def _outlast(terminal: Terminal) -> None:
     while True:
         try:
             group = os.tcgetpgrp(terminal.fd)
-            if group == os.getpgrp():
-                return
-            os.killpg(group, 0)
         except OSError:
+            return
+        if group == os.getpgrp() or not processes.group_lives(group):
             return
         time.sleep(1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -238,6 +239,19 @@ def test_a_process_is_signalled_only_while_it_is_the_same(bystander: subprocess.
     assert processes.send(reference, 15)
     assert bystander.wait(10) == -15
     assert not processes.send(reference, 15)
+
+
+def test_a_group_of_zombies_does_not_live() -> None:
+    command = ["bash", "-c", "sleep 60 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
+        assert leader.stdout is not None
+        below = int(leader.stdout.readline())
+        leader.kill()
+        os.waitid(os.P_PID, leader.pid, os.WEXITED | os.WNOWAIT)
+        assert processes.group_lives(leader.pid), "the other one of it does"
+        os.kill(below, signal.SIGKILL)
+        wait_for(lambda: not processes.group_lives(leader.pid))
+        os.killpg(leader.pid, 0)  # the kernel counts the zombie
 
 
 def test_a_command_line_is_matched_by_whole_names(disk: Disk) -> None:
