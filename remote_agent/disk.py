@@ -106,12 +106,13 @@ def _found(path: str, source: str, here: Room, mounted: List[mounts.Mount]) -> D
     mount = mounts.holding(here.real, mounted)
     return DataDisk(
         path=path, source=source, mount=mount.point if mount else "/", free_bytes=here.free_bytes, total_bytes=here.total_bytes,
-        free_inodes=here.free_inodes, total_inodes=here.total_inodes, warning=_warning(path, source, mount),
+        free_inodes=here.free_inodes, total_inodes=here.total_inodes, warning=_warning(path, source, mount, here.exists),
     )
 
 
-def _warning(path: str, source: str, mount: Optional[mounts.Mount]) -> Optional[str]:
-    """What would be lost. A provider's data disk that is not mounted leaves an empty folder on the system disk behind."""
+def _warning(path: str, source: str, mount: Optional[mounts.Mount], exists: bool) -> Optional[str]:
+    """What would be lost. A provider's data disk that is not mounted leaves an empty folder on the system disk behind; and a
+    configured folder that is not there, nor on another disk, is a slip of the pen more often than a wish."""
     if mount is not None and mount.fs_type in mounts.MEMORY:
         return "data-disk-in-memory"
     if source == "home":
@@ -119,7 +120,7 @@ def _warning(path: str, source: str, mount: Optional[mounts.Mount]) -> Optional[
     on_system_disk = mount is None or mount.point == "/"
     if on_system_disk and any(mounts.beneath(path, known) for known in KNOWN):
         return "data-disk-not-mounted"
-    return None
+    return "data-disk-not-there" if on_system_disk and not exists else None
 
 
 def _try_room(path: str) -> Optional[Room]:

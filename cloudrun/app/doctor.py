@@ -22,6 +22,8 @@ class Examination:
 
     host: str
     checks: tuple[protocol.Check, ...]
+    #: The box is this machine: there is no provider to turn to.
+    local: bool = False
 
     @property
     def exit_code(self) -> Exit:
@@ -32,11 +34,13 @@ class Examination:
 
 @dataclass(frozen=True)
 class Patient:
-    """The host to look at. `address` as people write it."""
+    """The host to look at. `address` as people write it; `python` as it is configured; `local`: it is this machine."""
 
     host: str
     address: str
     data_dir: str | None
+    python: str | None = None
+    local: bool = False
 
 
 def examine(patient: Patient, open_agent: Callable[[], AbstractContextManager[AgentClient]]) -> Examination:
@@ -44,11 +48,11 @@ def examine(patient: Patient, open_agent: Callable[[], AbstractContextManager[Ag
     reachable = protocol.Check("reachable", "ok", "reachable", {"address": patient.address})
     try:
         with open_agent() as client:
-            answer = client.call("doctor", {"data_dir": patient.data_dir}, timeout_s=TIMEOUT_S)
+            answer = client.call("doctor", {"data_dir": patient.data_dir, "python": patient.python}, timeout_s=TIMEOUT_S)
     except CloudrunError as error:
-        return Examination(patient.host, _without_agent(error, reachable))
+        return Examination(patient.host, _without_agent(error, reachable), patient.local)
     found = [protocol.decode(protocol.Check, check) for check in answer["checks"]]
-    return Examination(patient.host, (reachable, *found))
+    return Examination(patient.host, (reachable, *found), patient.local)
 
 
 def _without_agent(error: CloudrunError, reachable: protocol.Check) -> tuple[protocol.Check, ...]:

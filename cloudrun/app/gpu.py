@@ -19,6 +19,8 @@ class HostGpus:
 
     host: str
     report: protocol.GpuReport
+    #: The box is this machine.
+    local: bool = False
 
     @property
     def broken(self) -> bool:

@@ -144,14 +144,24 @@ def _checked(wanted: Wanted) -> tuple[dict[str, str | None], tuple[str, ...]]:
             target.parse(jump)
         values["target"], notes = meant.text, meant.notes
     if wanted.key is not None:
-        values["key"] = str(Path.cwd() / Path(wanted.key).expanduser()) if wanted.key else None
+        values["key"] = _key_file(wanted.key) if wanted.key else None
     if wanted.backend is not None:
         values["backend"] = check_backend(wanted.backend) if wanted.backend else None
-    for key in ("data_dir", "python"):
-        given = getattr(wanted, key)
-        if given is not None:
-            values[key] = given or None
+    if wanted.data_dir is not None:
+        if wanted.data_dir and not wanted.data_dir.startswith(("/", "~")):
+            raise CloudrunError("data-dir-relative", path=wanted.data_dir)
+        values["data_dir"] = wanted.data_dir or None
+    if wanted.python is not None:
+        values["python"] = wanted.python or None
     return values, notes
+
+
+def _key_file(given: str) -> str:
+    """Its absolute path. Raises CloudrunError where no file is there: logins with it would fail for another reason each time."""
+    path = Path.cwd() / Path(given).expanduser()
+    if not path.is_file():
+        raise CloudrunError("key-missing", file=str(path))
+    return str(path)
 
 
 def _tried(host: Host, notes: tuple[str, ...], connect: Connect | None) -> Stored:

@@ -28,7 +28,9 @@ def doctor(ctx: typer.Context, host: HostOption = None, json: JsonOption = False
         with context.open_host(chosen) as box:
             yield box.client
 
-    examination = examine(Patient(chosen.name, chosen.address.shown, chosen.data_dir), open_agent)
+    address = chosen.address
+    patient = Patient(chosen.name, address.shown, chosen.data_dir, chosen.python, address.is_local)
+    examination = examine(patient, open_agent)
     if context.json:
         context.emit_json(doctor_document(examination))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,7 +33,8 @@ def gpu(
     context: Context = ctx.obj
 
     def look(box: Box) -> HostGpus:
-        return look_at_gpus(box.client, box.host.name, box.host.data_dir)
+        found = look_at_gpus(box.client, box.host.name, box.host.data_dir)
+        return replace(found, local=box.transport.address.is_local)
 
     if watch:
         return _watch(context, context.watched(context.host(host), look))

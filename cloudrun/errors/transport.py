@@ -97,6 +97,9 @@ ENTRIES: dict[str, Entry] = {
         N_("Name the one key that opens it: cloudrun host set {host_name} --key FILE"),
     ),
     "key-unreadable": Entry(Exit.AUTHENTICATION, N_("the key file {file} cannot be read: {detail}"), _KEY_HINT),
+    "key-missing": Entry(
+        Exit.CONFIG, N_("there is no key file {file}"), N_("ls ~/.ssh   (or make one: ssh-keygen -t ed25519)"),
+    ),
     "key-empty": Entry(Exit.AUTHENTICATION, N_("the key file {file} is empty"), _KEY_HINT),
     "key-is-public": Entry(
         Exit.AUTHENTICATION,

@@ -12,9 +12,10 @@ from remote_agent.protocol import AgentError, Check
 
 @dataclass(frozen=True)
 class Asked:
-    """What the laptop knows of the host: its configured data disk, or None."""
+    """What the laptop knows of the host: its configured data disk and Python, or None."""
 
     data_dir: Optional[str] = None
+    python: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -10,5 +10,5 @@ from remote_agent.rpc.server import Call
 
 
 def check(call: Call) -> Dict[str, Any]:
-    """{"checks": [Check]} in the order they are shown. Body: data_dir."""
-    return {"checks": run_all(PROBES, Asked(call.body.get("data_dir")))}
+    """{"checks": [Check]} in the order they are shown. Body: data_dir, python."""
+    return {"checks": run_all(PROBES, Asked(call.body.get("data_dir"), call.body.get("python")))}

@@ -49,6 +49,18 @@ def test_it_runs_on_the_oldest_python(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_another_python_than_the_configured_one_is_said(tmp_path: Path) -> None:
+    def found(configured: str) -> tuple[str, str]:
+        (line,) = python.check(Asked(python=configured))
+        return line.status, line.found
+
+    assert found("/nope/bin/python") == ("warning", "python-missing")
+    assert found(str(fake_program(tmp_path, "old", "exit 1\n"))) == ("warning", "python-not-used")
+    (tmp_path / "link").symlink_to(sys.executable)
+    assert found(str(tmp_path / "link"))[0] == "ok"
+    assert found(str(fake_program(tmp_path, "shim", f'exec {sys.executable} "$@"\n')))[0] == "ok"
+
+
 def test_a_folder_that_cannot_be_is_a_line_and_hides_no_other() -> None:
     found = {check["name"]: check for check in ask("doctor", doctor.check, data_dir="not/absolute")["checks"]}
     assert found["data-disk"] == {"name": "data-disk", "status": "failure", "found": "data-dir-relative",

@@ -20,6 +20,8 @@ def add(name: str, target: str = "ssh -p 23456 root@h.example", **rest: str) -> 
 
 
 def test_a_host_is_stored_privately_and_without_its_password(laptop: Path) -> None:
+    (laptop / ".ssh").mkdir()
+    (laptop / ".ssh" / "k").touch()
     stored = add_host("box", Wanted("ssh -p 23456 root@h.example\npassword: hunter2", key="~/.ssh/k"), None)
     path = paths.hosts_file()
     assert stored.notes
@@ -30,6 +32,17 @@ def test_a_host_is_stored_privately_and_without_its_password(laptop: Path) -> No
     assert host.target == "ssh -p 23456 root@h.example"
     assert host.address.keys == (laptop / ".ssh" / "k",)
     assert (host.address.user, host.address.hostname, host.address.port) == ("root", "h.example", 23456)
+
+
+@pytest.mark.parametrize(("wrong", "code"), [
+    ({"data_dir": "data"}, "data-dir-relative"), ({"data_dir": "./data"}, "data-dir-relative"), ({"key": "/nope"}, "key-missing"),
+])
+def test_what_can_never_serve_is_refused_at_once_and_nothing_stored(laptop: Path, wrong: dict[str, str], code: str) -> None:
+    for change in (add, lambda name, **rest: set_host(name, Wanted(**rest))):
+        with pytest.raises(CloudrunError) as caught:
+            change("box", **wrong)
+        assert caught.value.code == code
+    assert load_hosts() == []
 
 
 def test_changes_keep_comments_and_what_was_not_given(laptop: Path) -> None:

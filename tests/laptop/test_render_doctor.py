@@ -38,7 +38,7 @@ class Client:
         self.answer = answer
 
     def call(self, op: str, params: dict[str, Any], timeout_s: float) -> Any:
-        assert (op, params) == ("doctor", {"data_dir": "/data"})
+        assert (op, params) == ("doctor", {"data_dir": "/data", "python": None})
         if isinstance(self.answer, CloudrunError):
             raise self.answer
         return {"checks": [encode(check) for check in self.answer]}
@@ -122,8 +122,16 @@ def test_codes_of_a_newer_agent_show_as_they_came() -> None:
     assert "free_bytes" in doctor_document(Examination("box", (odd,)))["checks"][0]["found"]
 
 
+def test_this_machine_has_no_provider() -> None:
+    broken = [HOME, LOW, *(Check("gpu", "failure", f"gpu-{state}", {"detail": ""}, hint=f"gpu-{state}") for state in GPU_STATES)]
+    for local in (False, True):
+        hints = [check["hint"] or "" for check in doctor_document(Examination("box", tuple(broken), local))["checks"]]
+        assert any("provider" in hint for hint in hints) is not local
+        assert not local or not any("the box" in hint for hint in hints)
+
+
 def test_every_template_is_whole_and_every_gpu_state_has_words() -> None:
-    for template in [*doctor_words.FOUND.values(), *doctor_words.HINTS.values()]:
+    for template in [*doctor_words.FOUND.values(), *doctor_words.HINTS.values(), *doctor_words.LOCAL_HINTS.values()]:
         list(string.Formatter().parse(template))
     for state in GPU_STATES:
         assert f"gpu-{state}" in doctor_words.FOUND

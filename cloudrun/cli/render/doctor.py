@@ -21,7 +21,7 @@ def doctor_document(examination: Examination) -> dict[str, Any]:
         "host": examination.host,
         "checks": [
             {"name": check.name, "status": check.status, "found": found_words(check, examination.host),
-             "hint": hint_words(check, examination.host)}
+             "hint": hint_words(check, examination.host, local=examination.local)}
             for check in examination.checks
         ],
     }
@@ -36,7 +36,7 @@ def doctor_lines(examination: Examination) -> RenderableType:
     for check in examination.checks:
         mark, style = _MARKS.get(check.status, ("?", "bold"))
         body = Text(found_words(check, examination.host))
-        hint = hint_words(check, examination.host)
+        hint = hint_words(check, examination.host, local=examination.local)
         if hint:
             body.append("\n" + _("try: ") + hint, style="dim")
         table.add_row(Text(mark, style=style), Text(name_words(check), style="bold"), body)

@@ -20,9 +20,12 @@ FOUND = {
     "check-broke": N_("the check itself failed: {detail}"),
     "python": N_("Python {version}, {path}"),
     "python-plain-tmux": N_("Python {version}, {path} (tmux is driven by plain commands; libtmux needs 3.10)"),
+    "python-missing": N_("the configured Python {configured} is not there; {path} ({version}) runs in its place"),
+    "python-not-used": N_("the configured Python {configured} does not run, or is too old; {path} ({version}) runs in its place"),
     "data-disk": N_("{path}, on the disk mounted at {mount}"),
     "data-disk-is-home": N_("no data disk found: runs would lie in {path}, on the system disk"),
     "data-disk-not-mounted": N_("{path} is an ordinary folder: the data disk is not mounted there"),
+    "data-disk-not-there": N_("{path} does not exist yet; it would lie on the system disk mounted at {mount}"),
     "data-disk-in-memory": N_("{path} lies in memory: what is there is gone when the box is switched off"),
     "disk-space": N_("{free_bytes} free of {total_bytes}"),
     "inodes": N_("{free:,} free of {total:,}"),
@@ -41,6 +44,10 @@ FOUND = {
 }
 
 HINTS = {
+    "python-configured": N_("cloudrun host set {host} --python {path}   (or --python \"\" to have it looked for)"),
+    "data-disk-not-there": N_(
+        "what lies there is lost when the provider renews the system disk; meant another folder? "
+        "cloudrun host set {host} --data-dir /path/on/a/disk (\"\" to have one looked for)"),
     "data-disk-is-home": N_(
         "what lies there is lost when the provider renews the system disk; if there is another disk: "
         "cloudrun host set {host} --data-dir /path/on/it"),
@@ -62,6 +69,23 @@ HINTS = {
     "gpu-error": N_("run nvidia-smi on the box and read what it says. Then: cloudrun gpu"),
 }
 
+#: Where the box is this machine: no provider's page, and no disk that a provider renews.
+LOCAL_HINTS = {
+    "data-disk-is-home": N_("to have them elsewhere: cloudrun host set {host} --data-dir /path/on/another/disk"),
+    "data-disk-not-there": N_("the first launch makes it; meant another folder? cloudrun host set {host} --data-dir /path"),
+    "data-disk-not-mounted": N_("mount it, or choose another: cloudrun host set {host} --data-dir /path/on/a/disk"),
+    "disk-space-low": N_(
+        "a launch needs {needed_bytes} (min_free); see what takes the space: du -xsh {path}/*; "
+        "remove ended runs: cloudrun rm RUN"),
+    "gpu-not-installed": N_("without a card trainings run on the CPU; with one, install NVIDIA's driver, then: cloudrun gpu"),
+    "gpu-no-device": N_("without a card trainings run on the CPU; is one plugged in: lspci | grep -i nvidia"),
+    "gpu-driver-mismatch": N_("restart this machine. Then: cloudrun gpu"),
+    "gpu-driver-unreachable": N_("restart this machine; if it stays, install the driver anew. Then: cloudrun gpu"),
+    "gpu-gpu-lost": N_("switch this machine off and on. Then: cloudrun gpu"),
+    "gpu-timeout": N_("the driver is stuck: restart this machine. Then: cloudrun gpu"),
+    "gpu-error": N_("run nvidia-smi and read what it says. Then: cloudrun gpu"),
+}
+
 
 def name_words(check: protocol.Check) -> str:
     return _(NAMES[check.name]) if check.name in NAMES else check.name
@@ -76,12 +100,13 @@ def found_words(check: protocol.Check, host: str) -> str:
     return f"{check.found} {check.params}" if check.params else check.found
 
 
-def hint_words(check: protocol.Check, host: str) -> str | None:
-    """What to type, or None where all is well or this version does not know."""
+def hint_words(check: protocol.Check, host: str, *, local: bool = False) -> str | None:
+    """What to type, or None where all is well or this version does not know. `local`: the box is this machine."""
     if check.hint is None:
         return None
-    if check.hint in HINTS:
-        return _fill(HINTS[check.hint], check.params, host)
+    template = (LOCAL_HINTS if local else HINTS).get(check.hint, HINTS.get(check.hint))
+    if template is not None:
+        return _fill(template, check.params, host)
     return CloudrunError(check.hint, **check.params).hint if check.hint in CATALOGUE else None
 
 

@@ -94,7 +94,7 @@ def _or_na(value: int | None) -> str:
 
 def _state_lines(answer: HostGpus) -> list[Text]:
     check = gpu_check(answer.report)
-    hint = hint_words(check, answer.host)
+    hint = hint_words(check, answer.host, local=answer.local)
     lines = [Text(found_words(check, answer.host), style="bold red" if answer.broken else "yellow")]
     return [*lines, Text(_("try: ") + hint, style="dim")] if hint else lines
 
@@ -103,5 +103,5 @@ def _error(answer: HostGpus) -> dict[str, Any]:
     check = gpu_check(answer.report)
     return {
         "host": answer.host, "code": check.found, "message": found_words(check, answer.host),
-        "hint": hint_words(check, answer.host), "exit_code": int(Exit.BOX),
+        "hint": hint_words(check, answer.host, local=answer.local), "exit_code": int(Exit.BOX),
     }
