@@ -193,11 +193,18 @@ class Spec:
 
     #: What does not make two launches different.
     INCIDENTAL = ("git_commit", "git_dirty", "host", "cloudrun_version", "launched_at", "agent", "agent_python", "schema")
+    #: Fields that people know by another name.
+    SET_AS = {"code_digest": "code", "secret_names": "secrets", "min_free_bytes": "min_free", "log_limit_bytes": "log_limit"}
 
     def same_work(self, other: "Spec") -> bool:
         """Whether both launches would run the same thing on the same code."""
+        return not self.differing(other)
+
+    def differing(self, other: "Spec") -> List[str]:
+        """Names of the fields in which the launches differ, as people set them; never values."""
         mine, theirs = encode(self), encode(other)
-        return all(mine[key] == theirs.get(key) for key in mine if key not in self.INCIDENTAL)
+        fields_ = [key for key in mine if key not in self.INCIDENTAL and mine[key] != theirs.get(key)]
+        return [self.SET_AS.get(key, key) for key in fields_]
 
 
 # --------------------------------------------------------------------------------- runs, as the box answers

@@ -21,40 +21,45 @@ ENTRIES: dict[str, Entry] = {
     ),
     "run-died": Entry(
         Exit.RUN_FAILED,
-        N_("{run} started and died at once: {ending}"),
+        N_("{run} failed at once: {ending}"),
         N_("cloudrun logs {run}   (mend it, then launch it again)"),
     ),
     "launch-unknown": Entry(
         Exit.UNKNOWN_OUTCOME,
         N_("the connection to {host} ended before the box said how the launch of {run} came out"),
-        N_("cloudrun launch {run}   (repeating it is safe: it ends in one run)"),
+        N_("cloudrun launch {run} …   (the same command again is safe: it ends in one run)"),
     ),
     "bad-run-name": Entry(
         Exit.USAGE,
         N_("{run!r} cannot be a run's name: {character!r} is not allowed there"),
         N_("Letters, digits, - and _, at most 63, the first a letter or a digit: cloudrun launch resnet50_cifar10_1201"),
     ),
-    "no-such-run": Entry(Exit.NO_SUCH_RUN, N_("there is no run {name} here; near it: {near}"), N_("cloudrun ps")),
+    "no-such-run": Entry(Exit.NO_SUCH_RUN, N_("there is no run {name} here{near}"), N_("cloudrun ps")),
     "no-such-attempt": Entry(
         Exit.NO_SUCH_RUN, N_("{run} has no attempt {attempt}; its newest is attempt {newest}"), N_("cloudrun logs {run}"),
     ),
     "no-runs": Entry(
-        Exit.NO_SUCH_RUN, N_("there is no run here yet (looked in {data_dir})"), N_("cloudrun launch NAME   (others: cloudrun ps)"),
+        Exit.NO_SUCH_RUN, N_("there is no run here yet (looked in {data_dir})"), N_("cloudrun launch NAME -- python train.py   (what other projects have here: cloudrun ps)"),
     ),
     "run-name-taken": Entry(
         Exit.REFUSED,
         N_("the run {run} on this box belongs to another project, {project} ({run_dir})"),
-        N_("Choose another name: cloudrun launch {run}_2   (what is there: cloudrun ps)"),
+        N_("Choose another name: cloudrun launch {run}_2 …   (what is there: cloudrun ps)"),
     ),
     "run-damaged": Entry(
         Exit.REFUSED,
         N_("the folder of {run} is damaged: whose it is cannot be read ({run_dir}/run.json)"),
-        N_("cloudrun launch {run} --fresh   (puts the old folder aside and deletes nothing)"),
+        N_("cloudrun launch {run} --fresh …   (the rest as before; puts the old folder aside and deletes nothing)"),
     ),
     "run-live": Entry(
         Exit.REFUSED,
         N_("{run} is {state}: attempt {attempt}, launched {age_s} ago"),
         N_("cloudrun attach {run}   (or end it: cloudrun stop {run})"),
+    ),
+    "run-differs": Entry(
+        Exit.REFUSED,
+        N_("{run} is {state} (attempt {attempt}, launched {age_s} ago), and this launch is another: {differing}"),
+        N_("cloudrun attach {run}   (or end it: cloudrun stop {run}; or launch beside it: cloudrun launch {run}_2 …)"),
     ),
     "run-half-alive": Entry(
         Exit.REFUSED,
@@ -75,7 +80,7 @@ ENTRIES: dict[str, Entry] = {
     "launch-again": Entry(
         Exit.REFUSED,
         N_("another launch of {run} came between this one's preparation and its start; nothing was started by this one"),
-        N_("cloudrun launch {run}"),
+        N_("cloudrun launch {run} …   (the same command again)"),
     ),
     "launch-silent": Entry(
         Exit.UNKNOWN_OUTCOME,
@@ -85,12 +90,12 @@ ENTRIES: dict[str, Entry] = {
     "archive-full": Entry(
         Exit.BOX,
         N_("the old folder of {run} could not be put aside: every name for this second is taken in {path}"),
-        N_("cloudrun launch {run} --fresh   (the same command again)"),
+        N_("cloudrun launch {run} --fresh …   (the same command again)"),
     ),
     "bad-secret": Entry(
         Exit.CONFIG,
         N_("the secret {name!r} cannot be set: its name is no variable's name, or its value holds a NUL character"),
-        N_("Mend the env_file, then: cloudrun launch NAME"),
+        N_("Mend the env_file, then the same launch again"),
     ),
     "stop-left": Entry(
         Exit.BOX,

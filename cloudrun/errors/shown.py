@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from cloudrun.i18n import _
 from cloudrun.units import age, size
+
+#: What stands in a hint for a name that is not known where the error arose.
+_PLACEHOLDERS = {"host_name": "NAME", "verb": "add", "near": "", "largest": ""}
+#: Of what takes space, a part smaller than this of the whole disk explains nothing.
+_WORTH_NAMING = 0.01
 
 
 class Shown(dict[str, Any]):
@@ -13,9 +19,10 @@ class Shown(dict[str, Any]):
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         super().__init__({key: _shown(key, value) for key, value in params.items()})
+        self.update({key: make(params) for key, make in _CLAUSES.items() if isinstance(params.get(key), (list, tuple))})
 
     def __missing__(self, key: str) -> _Unknown:
-        return _Unknown("?")
+        return _Unknown(_PLACEHOLDERS.get(key, "?"))
 
 
 class _Unknown(str):
@@ -38,3 +45,26 @@ def _shown(key: str, value: Any) -> Any:
     if key.endswith("_bytes"):
         return size(int(value))
     return age(value) if key.endswith("age_s") else value
+
+
+def _near(params: Mapping[str, Any]) -> str:
+    """A clause that is not there where there is nothing to name."""
+    return _("; near it: {names}").format(names=", ".join(params["near"])) if params["near"] else ""
+
+
+def _largest(params: Mapping[str, Any]) -> str:
+    least = _WORTH_NAMING * (params.get("total_bytes") or 0)
+    taken = [one for one in params["largest"] if isinstance(one, Mapping) and (one.get("size_bytes") or 0) >= least]
+    return _("; most is taken by: {what}").format(what=", ".join(_shown("largest", one) for one in taken)) if taken else ""
+
+
+def _differing(params: Mapping[str, Any]) -> str:
+    """What two launches do not have in common, by name."""
+    named = {"command": _("the command differs"), "code": _("the code differs"), "secrets": _("the secrets differ")}
+    given = list(map(str, params["differing"]))
+    parts = [named[name] for name in given if name in named]
+    settings = [name for name in given if name not in named]
+    return ", ".join([*parts, *([_("settings differ: {names}").format(names=", ".join(settings))] if settings else [])])
+
+
+_CLAUSES: dict[str, Callable[[Mapping[str, Any]], str]] = {"near": _near, "largest": _largest, "differing": _differing}

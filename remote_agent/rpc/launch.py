@@ -67,11 +67,13 @@ def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequ
     if existing is None or existing.state not in LIVE_STATES:
         return False
     there = layout.read_record(Spec, run.launch(existing.launch).spec)
-    same = there is not None and spec.same_work(there)
-    if same and not request.fresh and launch_files.same_secrets(run, existing.launch, request.secrets):
+    differing = ["spec"] if there is None else spec.differing(there)
+    if "secrets" not in differing and not launch_files.same_secrets(run, existing.launch, request.secrets):
+        differing.append("secrets")
+    if not differing and not request.fresh:
         return True
-    raise AgentError("run-live", run=run.name, state=existing.state, attempt=existing.attempt, age_s=existing.age_s,
-                     fresh=request.fresh)
+    raise AgentError("run-differs" if differing else "run-live", run=run.name, state=existing.state,
+                     attempt=existing.attempt, age_s=existing.age_s, fresh=request.fresh, differing=differing)
 
 
 # ------------------------------------------------------------------------------------------------ starting

@@ -120,10 +120,16 @@ def test_what_a_second_launch_of_a_live_name_is_told(box: RpcBox) -> None:
     box.launch()
     supervisor = box.state().supervisor
     assert box.launch().outcome == "already-running"
-    for other in (Wanted(command="echo other"), Wanted(secrets={"A": "1"}), Wanted(fresh=True)):
+    for other, differing in (
+        (Wanted(command="echo other"), ["command"]), (Wanted(secrets={"A": "hunter2"}), ["secrets"]),
+        (Wanted(spec={"env": {"A": "hunter2"}, "log_limit_bytes": 1, "code_digest": "d"}), ["env", "log_limit", "code"]),
+        (Wanted(fresh=True), []),
+    ):
         with pytest.raises(Refused) as refused:
             box.launch(other)
-        assert refused.value.code == "run-live"
+        assert refused.value.code == ("run-differs" if differing else "run-live")
+        assert refused.value.params["differing"] == differing
+        assert "hunter2" not in str(refused.value.params)
     with pytest.raises(Refused) as refused:
         box.launch(Wanted(project_id="p-2"))
     assert (refused.value.code, refused.value.params["project"]) == ("run-name-taken", PROJECT)

@@ -48,6 +48,7 @@ def test_the_whole_way(way: Laptop, box: SshBox, backend: str) -> None:
     assert "already running" in again.out
     refused = way.run("launch", "exp_ticker", "--", "python3", "train.py", "--lr", "1", code=5)
     assert "cloudrun stop exp_ticker" in refused.err
+    assert "the command differs" in refused.err
     way.run("rm", "exp_ticker", "--yes", code=5)
     way.run("stop", "exp_ticker", "--grace", "5")
     assert way.state("exp_ticker")["state"] == "stopped"
