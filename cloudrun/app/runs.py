@@ -88,7 +88,7 @@ def find_run(client: AgentClient, data_dir: str | None, name: str) -> protocol.R
     raise CloudrunError("no-such-run", name=name, near=[])
 
 
-def remove_run(client: AgentClient, data_dir: str | None, name: str) -> dict[str, Any]:
-    """Deletes the folder of a run that has ended. Raises CloudrunError("run-live") for a live one."""
-    answer: dict[str, Any] = client.call("remove", {"data_dir": data_dir, "name": name}, timeout_s=600)
+def remove_run(client: AgentClient, data_dir: str | None, name: str, *, code: bool = False) -> dict[str, Any]:
+    """Deletes the folder of a run that has ended, with `code` its tree of code too. Raises CloudrunError("run-live")."""
+    answer: dict[str, Any] = client.call("remove", {"data_dir": data_dir, "name": name, "code": code}, timeout_s=600)
     return answer

@@ -9,5 +9,6 @@ from remote_agent.code.apply import Applied, apply
 from remote_agent.code.links import Links, make_links, place_links
 from remote_agent.code.offer import offer
 from remote_agent.code.receive import receive
+from remote_agent.code.records import forget
 
-__all__ = ["Applied", "Links", "apply", "make_links", "offer", "place_links", "receive"]
+__all__ = ["Applied", "Links", "apply", "forget", "make_links", "offer", "place_links", "receive"]

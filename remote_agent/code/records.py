@@ -110,6 +110,17 @@ def indexed_runs(trees: layout.Trees) -> List[str]:
     return [run for _, run in sorted(found, reverse=True)]
 
 
+def forget(project: str, run: str) -> None:
+    """Forgets what was brought into a run's tree, before the tree goes: no later offer counts on what it held."""
+    trees = trees_of(project)
+    if not os.path.isdir(trees.path):
+        return
+    with locked(trees):
+        for path in (trees.journal(run), trees.index(run)):
+            if os.path.lexists(path):
+                os.unlink(path)
+
+
 def read_json(path: str) -> Any:
     """A JSON file's value; None where there is none or it is none."""
     try:

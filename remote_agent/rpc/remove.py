@@ -7,11 +7,11 @@ import secrets
 import shutil
 from typing import Any, Dict, Optional
 
-from remote_agent import atomic, layout, processes, runs, wishes
+from remote_agent import atomic, code, layout, processes, runs, wishes
 from remote_agent.protocol import LIVE_STATES, RUN_NAME, AgentError, RunInfo
 from remote_agent.rpc import launch_files
 from remote_agent.rpc.exclusive import exclusive
-from remote_agent.rpc.launch_session import end_leftover
+from remote_agent.rpc.launch_session import end_leftover, refuse_anothers_session
 from remote_agent.rpc.request import data_dir_of
 from remote_agent.rpc.server import Call
 from remote_agent.rpc.settled import settled
@@ -22,18 +22,21 @@ def remove(call: Call) -> Dict[str, Any]:
     data = layout.Data(data_dir_of(call.body.get("data_dir")))
     name = runs.resolve(data.data_dir, str(call.body.get("name")), None).name
     run = data.run(name)
+    with_code = call.body.get("code") is True
     with exclusive(data, name, call):
         shown = settled(run)
         if shown is None:
             raise AgentError("no-such-run", name=name, near=[])
         _refuse_living(run, shown)
+        if with_code:  # the tree goes by the name alone: a live run on another data disk may stand in it
+            refuse_anothers_session(run)
         end_leftover(run, shown)
         launch_files.forget_secrets(run)  # before the folder: a removal that is cut short can be asked for again
         wishes.forget_aside(run)
         _delete(run.path)
         tree = _tree(shown)
-        asked = call.body.get("code") is True and tree is not None
-        if asked and tree is not None:
+        if with_code and tree is not None:
+            code.forget(shown.project, name)
             _delete(tree)
     kept = tree if tree is not None and os.path.isdir(tree) else None
     return {"run": name, "run_dir": run.path, "tree": tree, "tree_kept": kept}

@@ -49,7 +49,17 @@ def test_a_removal_says_what_it_leaves(box: SshBox, cloudrun: Laptop) -> None:
     cloudrun.add(box)
     cloudrun.run("launch", "exp_gone", "--", "true")
     removed = cloudrun.run("rm", "exp_gone", "--yes")
-    assert str(box.home / "cloudrun" / "net" / "exp_gone") in removed.err
+    tree = box.home / "cloudrun" / "net" / "exp_gone"
+    assert str(tree) in removed.err
+    (cloudrun.project / "train.py").write_text("print('there again')\n")
+    cloudrun.run("launch", "exp_gone", "--", "true")
+    assert (tree / "train.py").exists()
+    removed = cloudrun.run("rm", "exp_gone", "--code", "--yes")
+    assert f"its code is deleted: {tree}" in removed.err.splitlines()
+    assert not tree.exists()
+    cloudrun.run("launch", "exp_gone", "--", "python3", "train.py")  # what the tree held is sent again
+    assert "there again" in cloudrun.run("logs", "exp_gone").out
+    cloudrun.run("rm", "exp_gone", "--yes")
     # A pipe has no width that lines would have to be broken to.
     assert "never-started, exit 127" in cloudrun.run("launch", "exp_long" * 7, "--", "/no/such/program", code=3).err
     table = cloudrun.run("ps").out.splitlines()
