@@ -109,6 +109,8 @@ def _launch_once(
     live = planned.prepared.existing is not None and planned.prepared.existing.state in protocol.LIVE_STATES
     staging = None
     if planned.manifest is not None and not live:  # nothing is sent beside a live run: the box answers what it is
+        if planned.manifest.like_secrets:
+            told.event({"event": "secrets-travel", "paths": list(planned.manifest.like_secrets)})
         staging = send_code(client, planned.manifest, planned.spec, told.sent, allow_large=options.allow_large)
     request = protocol.LaunchRequest(
         spec=planned.spec, run_sh=planned.run_sh, screenrc=template_text("screenrc"), tmux_conf=template_text("tmux.conf"),

@@ -109,7 +109,7 @@ def _report(context: Context, box: Box, launched: protocol.Launched) -> int:
     if context.json:
         context.emit_json(launched_document(launched, box.host.name))
     else:
-        context.out(launched_words(launched, box.host.name))
+        context.out(launched_words(launched, box.host.name, local=box.transport.address.is_local))
     return int(Exit.OK)
 
 
@@ -122,7 +122,7 @@ def _ending(run: protocol.RunInfo) -> str:
 
 def _dry_run(context: Context, box: Box, project: Project, drafted: Draft, options: Options) -> int:
     from cloudrun.app.launch import plan
-    from cloudrun.cli.render.launch import plan_document, plan_words
+    from cloudrun.cli.render.plan import plan_document, plan_words
 
     planned = plan(box.client, project, drafted, options)
     if context.json:

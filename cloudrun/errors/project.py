@@ -73,7 +73,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "project-is-home": Entry(
         Exit.CONFIG,
-        N_("{folder} is no project: all of it would be sent to the box"),
+        N_("{folder} is no project's folder: the home and the root are never sent to a box, nor marked as a project"),
         N_("Go into the project's folder first: cd PROJECT && cloudrun launch …"),
     ),
     "project-not-writable": Entry(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cloudrun.errors import CloudrunError
 from cloudrun.project.envfile import read_env_file
+from cloudrun.project.identity import project_root
 from cloudrun.project.quoting import shell_command
 from cloudrun.project.settings import BACKENDS, Project, RunSettings, check_name
 from cloudrun.project.sizes import parse_size
@@ -52,8 +53,10 @@ class Draft:
 
 
 def draft(project: Project, wanted: Wanted, host_backend: str | None = None) -> Draft:
-    """Puts together what the run is. Raises CloudrunError: bad name, nothing to run, unreadable environment file."""
+    """Puts together what the run is. Raises CloudrunError: bad name, no project's folder, nothing to run, unreadable
+    environment file."""
     check_name(wanted.name)
+    project_root(project.folder)
     settings = project.settings.run(wanted.name)
     command, resume = _command(project, wanted, settings)
     workdir = wanted.workdir or settings.workdir

@@ -18,9 +18,18 @@ FOLDER = ".cloudrun"
 FILE = "project-id"
 
 
+def project_root(folder: Path) -> Path:
+    """The folder without links. Raises CloudrunError("project-is-home") for the home and the root: they are no project, and
+    nothing is written into them or sent from them."""
+    root = folder.resolve()
+    if root == Path(root.anchor) or root == Path.home().resolve():
+        raise CloudrunError("project-is-home", folder=str(root))
+    return root
+
+
 def project_id(folder: Path) -> str:
     """The folder's id; made at first need. Raises CloudrunError where it cannot be kept."""
-    root = folder.resolve()
+    root = project_root(folder)
     file = root / FOLDER / FILE
     try:
         known, made_at = _read(file)

@@ -18,6 +18,8 @@ from pathlib import Path
 from cloudrun.errors import CloudrunError
 from cloudrun.project import ignore
 from cloudrun.project.hashcache import HashCache
+from cloudrun.project.identity import project_root
+from cloudrun.project.secretnames import looks_secret
 from remote_agent.protocol import FileEntry
 
 #: What one request can hold.
@@ -38,6 +40,11 @@ class Manifest:
     def size_bytes(self) -> int:
         return sum(entry.size_bytes for entry in self.files)
 
+    @property
+    def like_secrets(self) -> tuple[str, ...]:
+        """Files that travel although their names are those of secrets."""
+        return tuple(entry.path for entry in self.files if entry.link is None and looks_secret(entry.path))
+
 
 def build_manifest(folder: Path, skip: Sequence[Path] = (), without: Sequence[str] = ()) -> Manifest:
     """Reads the project. `skip`: files that must not travel whatever else is said (secrets). `without`: names in the tree that
@@ -45,7 +52,7 @@ def build_manifest(folder: Path, skip: Sequence[Path] = (), without: Sequence[st
 
     Unchanged files are not read again. Raises CloudrunError: a file that cannot be read, too many files, the home folder.
     """
-    root = _project_root(folder)
+    root = project_root(folder)
     walk = _Walk(root, frozenset(map(_absolute, skip)), frozenset(name.strip("/") for name in without))
     found = sorted(walk.entries(), key=lambda pair: pair[0])
     if len(found) > MAX_FILES:
@@ -65,13 +72,6 @@ def digest(manifest: Manifest) -> str:
         runs = bool(entry.mode & 0o100) and entry.link is None
         whole.update(json.dumps([entry.path, runs, entry.sha256, entry.link]).encode("ascii") + b"\n")
     return whole.hexdigest()
-
-
-def _project_root(folder: Path) -> Path:
-    root = folder.resolve()
-    if root == Path(root.anchor) or root == Path.home().resolve():
-        raise CloudrunError("project-is-home", folder=str(root))
-    return root
 
 
 def _absolute(path: Path) -> str:
@@ -140,7 +140,8 @@ def _entry(root: Path, path: str, status: os.stat_result, cache: HashCache) -> F
         if known is None:
             known, status = _hash(place)
             cache.put(path, status, known)
-        return FileEntry(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, known)
+        mode = 0o600 if looks_secret(path) else stat.S_IMODE(status.st_mode) & 0o777  # whatever a lax umask gave it here
+        return FileEntry(path, mode, status.st_size, known)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -75,8 +75,42 @@ def test_a_dry_run_shows_every_line_of_the_script_whole(box: SshBox, cloudrun: L
     script = cloudrun.json("launch", "exp_dry", "--dry-run", "--", *command)["run_sh"]
     shown = cloudrun.run("launch", "exp_dry", "--dry-run", "--", *command).out
     assert script in shown
-    assert "train.py (1.1 kB)" in shown
+    first = shown[:shown.index(script)].splitlines()
+    assert len(first) < 16  # what one wants to know fits a screen, and stands before the script
+    told = {line[:14].strip(): line[14:].strip() for line in first if line[:14].strip()}
+    assert told["command"].split() == command
+    assert told["largest"] == "1.1 kB  train.py"
+    assert told["code"].startswith("1 files, 1.1 kB, into ")
+    assert told["data disk"].startswith(str(box.data.resolve()))
+    assert "no nvidia-smi" in told["GPU"] or "of:" in told["GPU"]
     assert list(cloudrun.project.iterdir()) == at_home  # nothing was changed here either
+
+
+def test_what_looks_like_secrets_is_said_and_nobody_else_reads_it(box: SshBox, cloudrun: Laptop) -> None:
+    cloudrun.know(box)
+    for name in (".env", ".env.example", "keys/id_ed25519", "train.py"):
+        (cloudrun.project / name).parent.mkdir(exist_ok=True)
+        (cloudrun.project / name).write_text("x\n")
+        (cloudrun.project / name).chmod(0o755)
+    warning = cloudrun.run("launch", "exp_a", "--dry-run", "--", "true").out
+    assert "echo .env >> .cloudrunignore" in warning
+    said = cloudrun.run("launch", "exp_a", "--", "true").err
+    assert "warning: .env, keys/id_ed25519: " in said
+    tree = box.home / "cloudrun" / "net" / "exp_a"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tree.rglob("*") if path.is_file()}
+    assert modes == {".env": 0o600, "id_ed25519": 0o600, ".env.example": 0o755, "train.py": 0o755}
+    (cloudrun.project / ".cloudrunignore").write_text(".env\nkeys/\n")
+    assert "secrets" not in cloudrun.run("launch", "exp_a", "--", "true").err
+
+
+def test_the_home_is_never_made_a_project(cloudrun: Laptop) -> None:
+    home = cloudrun.project.parent
+    cloudrun.project = home
+    before = {path for path in home.rglob("*") if path.is_file()}
+    for words in ((), ("--dry-run",), ("--no-sync", "--workdir", "/srv")):
+        refused = cloudrun.json("launch", "exp_a", "-H", "local", *words, "--", "true", code=7)
+        assert refused["error"]["code"] == "project-is-home"
+    assert {path for path in home.rglob("*") if path.is_file()} == before
 
 
 def test_secrets_of_another_run_stay_home_too(box: SshBox, cloudrun: Laptop) -> None:

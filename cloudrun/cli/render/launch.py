@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from cloudrun.cli.render.units import age, size
+from cloudrun.cli.render.units import age
 from cloudrun.i18n import _
 from remote_agent import protocol
 
-if TYPE_CHECKING:
-    from cloudrun.app.launch import Plan
+#: Files named one by one in a warning.
+_NAMED = 5
 
 
 class SendingBar:
@@ -48,6 +48,8 @@ class SendingBar:
 def event_words(event: dict[str, Any]) -> str:
     """One line for an event of the box; "" for one that this version does not know."""
     kind = str(event.get("event"))
+    if kind == "secrets-travel":
+        return secrets_words([str(path) for path in event.get("paths", [])])
     words = {
         "waiting-for-launch": _("another launch of this run is at work; waiting for it"),
         "installing": _("installing {program} on the box"),
@@ -61,6 +63,14 @@ def event_words(event: dict[str, Any]) -> str:
     }.get(kind, "")
     params = {key: value for key, value in event.items() if key not in ("event", "id")}
     return words.format_map(_Gaps(params))
+
+
+def secrets_words(paths: list[str]) -> str:
+    """Which files look like secrets and travel, and how they stay home."""
+    shown = ", ".join(paths[:_NAMED]) + (_(" and {n} more").format(n=len(paths) - _NAMED) if len(paths) > _NAMED else "")
+    return _("warning: {paths}: looks like secrets, and goes to the box as code (mode 0600). To keep it here: "
+             "echo {first} >> .cloudrunignore   (a run gets its values by env_file = {quoted} in cloudrun.toml)").format(
+        paths=shown, first=shlex.quote(paths[0]), quoted=f'"{paths[0]}"')
 
 
 class _Gaps(dict[str, Any]):
@@ -77,10 +87,10 @@ def launched_document(launched: protocol.Launched, host: str) -> dict[str, Any]:
     }
 
 
-def launched_words(launched: protocol.Launched, host: str) -> RenderableType:
+def launched_words(launched: protocol.Launched, host: str, *, local: bool = False) -> RenderableType:
     """What stands, where, and the three commands one types next."""
     run = launched.run
-    lines = [_headline(launched, host)]
+    lines = [_headline(launched, host, local=local)]
     if launched.archived_to:
         lines.append(Text(_("the folder before it is kept in {path}").format(path=launched.archived_to), style="dim"))
     if launched.silent and run.state in protocol.LIVE_STATES:
@@ -99,7 +109,7 @@ def _session(run: protocol.RunInfo) -> str:
     return f"{run.backend} {run.session}" if run.session else str(run.backend)
 
 
-def _headline(launched: protocol.Launched, host: str) -> Text:
+def _headline(launched: protocol.Launched, host: str, *, local: bool) -> Text:
     run = launched.run
     if launched.outcome == "already-running":
         words = _("{run} is already running on {host}, the same command and code, for {age}; nothing was changed").format(
@@ -113,42 +123,7 @@ def _headline(launched: protocol.Launched, host: str) -> Text:
         words = _("{run} runs on {host}: attempt {n}, in the folder it had (its checkpoints are there)").format(
             run=run.name, host=host, n=run.attempt)
     else:
-        words = _("{run} runs on {host}; you can close the lid").format(run=run.name, host=host)
+        words = _("{run} runs on {host}; it goes on when this terminal is closed") if local else _(
+            "{run} runs on {host}; you can close the lid")
+        words = words.format(run=run.name, host=host)
     return Text(f"● {words}", style="green")
-
-
-def plan_document(planned: Plan) -> dict[str, Any]:
-    """The JSON of `launch --dry-run`. Secrets show as names only."""
-    manifest = planned.manifest
-    return {
-        "run": planned.spec.run, "spec": protocol.encode(planned.spec), "run_sh": planned.run_sh,
-        "data_disk": protocol.encode(planned.prepared.data_disk), "backend": planned.prepared.backend,
-        "will_install": planned.prepared.will_install, "attempt": planned.prepared.next_attempt,
-        "files": len(manifest.files) if manifest else 0, "size_bytes": manifest.size_bytes if manifest else 0,
-    }
-
-
-def plan_words(planned: Plan) -> list[RenderableType]:
-    """What would be sent, the checks, and the script, whose lines are whole however narrow the terminal is."""
-    prepared, manifest = planned.prepared, planned.manifest
-    table = Table.grid(padding=(0, 2, 0, 0))
-    disk = prepared.data_disk
-    rows = [
-        (_("run"), f"{planned.spec.run}, " + _("attempt {n}").format(n=prepared.next_attempt)),
-        (_("folder"), prepared.facts.run_dir),
-        (_("data disk"), f"{disk.path}, " + _("{size} free").format(size=size(disk.free_bytes))),
-        (_("session"), prepared.backend or _("{program} would be installed").format(program=prepared.will_install)),
-        (_("GPU"), prepared.gpu.state if prepared.gpu.state != "ok" else f"{len(prepared.gpu.gpus)}"),
-        (_("code"), _("{n} files, {size}, into {tree}; only what the box lacks would travel").format(
-            n=len(manifest.files), size=size(manifest.size_bytes), tree=prepared.facts.tree) if manifest else _("not sent")),
-    ]
-    if manifest is not None and manifest.files:
-        largest = sorted(manifest.files, key=lambda entry: entry.size_bytes, reverse=True)[:5]
-        rows.append((_("largest"), ", ".join(f"{entry.path} ({size(entry.size_bytes)})" for entry in largest)))
-    if prepared.existing is not None:
-        rows.insert(1, (_("stands there"), f"{prepared.existing.state}, " + _("attempt {n}").format(n=prepared.existing.attempt)))
-    for label, value in rows:
-        table.add_row(Text(label, style="bold"), Text(value))
-    script = Syntax("", "bash", background_color="default").highlight(planned.run_sh)
-    script.rstrip()
-    return [table, Text(), script, Text(_("nothing was changed"), style="dim")]
