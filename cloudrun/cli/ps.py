@@ -90,22 +90,22 @@ def _view(answers: list[HostRuns], with_host: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from cloudrun.cli.render.runs import runs_table
+    from cloudrun.cli.render.runs import RunsTable
 
     silent = [Text(f"{answer.host}: {answer.error.message}") for answer in answers if answer.error]
-    return Group(runs_table(answers, with_host=with_host), *silent)
+    return Group(RunsTable(answers, with_host=with_host), *silent)
 
 
 def _show_once(context: Context, answers: list[HostRuns], with_host: bool) -> int:
     from cloudrun.app.runs import ps_document
-    from cloudrun.cli.render.runs import runs_table
+    from cloudrun.cli.render.runs import RunsTable
 
     errors = [answer.error for answer in answers if answer.error]
     if context.json:
         context.emit_json(ps_document(answers))
         return _worst(errors, len(answers))
     if any(answer.runs for answer in answers):
-        context.out(runs_table(answers, with_host=with_host))
+        context.out(RunsTable(answers, with_host=with_host))
     elif len(errors) < len(answers):
         context.say(_("no runs yet; start one: cloudrun launch NAME -- python train.py"))
     for answer in answers:

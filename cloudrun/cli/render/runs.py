@@ -1,15 +1,18 @@
-"""Runs as a table: pure functions from the agent's answers to something Rich can print."""
+"""Runs as a table: from the agent's answers to something Rich can print."""
 
 from __future__ import annotations
 
-from rich.console import RenderableType
-from rich.markup import escape
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from cloudrun.app.runs import HostRuns
+from cloudrun.cli.render.causes import cause_words
 from cloudrun.cli.render.units import age
-from cloudrun.i18n import _
+from cloudrun.i18n import N_, _
 from remote_agent import protocol
 
 STYLES = {
@@ -20,58 +23,91 @@ _MARKS = {"running": "●", "pending": "○", "waiting": "○", "stalled": "●"
           "stopped": "■", "lost": "?"}
 
 
-def runs_table(answers: list[HostRuns], *, with_host: bool) -> Table:
-    """One line per run."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    if with_host:
-        table.add_column(_("HOST"), no_wrap=True)
-    table.add_column(_("RUN"), no_wrap=True, overflow="ellipsis", min_width=8)
-    table.add_column(_("STATE"), no_wrap=True)
-    table.add_column(_("CAUSE"), overflow="fold")
-    table.add_column(_("AGE"), no_wrap=True, justify="right")
-    table.add_column(_("ATT"), no_wrap=True, justify="right")
-    table.add_column(_("PROGRESS"), overflow="fold")
-    table.add_column(_("GPU"), no_wrap=True)
-    table.add_column(_("SESSION"), no_wrap=True)
-    for answer in answers:
-        for run in answer.runs:
-            row: list[RenderableType] = [
-                Text(run.name), state_text(run), Text(cause_words(run)), age(run.age_s) if run.age_s is not None else "-",
-                str(run.attempt or "-"), Text(progress_words(run)), gpus_words(run.gpus), run.backend or "-",
-            ]
-            table.add_row(*([escape(answer.host)] if with_host else []), *row)
-    return table
+@dataclass(frozen=True)
+class _Column:
+    """A heading and how it yields where the terminal is narrow. `foldable`: by lines, between words."""
+
+    heading: str
+    foldable: bool = False
+    right: bool = False
+
+
+_COLUMNS = (
+    _Column(N_("HOST")), _Column(N_("RUN")), _Column(N_("STATE")), _Column(N_("AGE"), right=True), _Column(N_("ATT"), right=True),
+    _Column(N_("GPU")), _Column(N_("SESSION")), _Column(N_("DETAIL"), foldable=True),
+)
+#: What goes first where even folded lines do not fit; all of it stands in `ps --json`.
+_LEAST_WANTED = ("SESSION", "GPU", "ATT")
+_GAP = 2
+#: Narrower than this, folded lines are a column of single words.
+_LEAST_FOLDED = 20
+
+
+class RunsTable:
+    """One line per run. Columns that say nothing of any run are left out; no word is ever broken."""
+
+    def __init__(self, answers: list[HostRuns], *, with_host: bool) -> None:
+        rows = [_cells(run, answer.host) for answer in answers for run in answer.runs]
+        shown = [index for index in range(len(_COLUMNS)) if any(row[index].plain for row in rows)]
+        self._columns = [_COLUMNS[index] for index in shown if with_host or index > 0]
+        self._rows = [[row[index] for index in shown if with_host or index > 0] for row in rows]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        kept, widths = self._fitted(options.max_width)
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+        for index, width in zip(kept, widths, strict=True):
+            column = self._columns[index]
+            table.add_column(_(column.heading), width=width, justify="right" if column.right else "left",
+                             no_wrap=not column.foldable, overflow="ellipsis")
+        for row in self._rows:
+            table.add_row(*(row[index] for index in kept))
+        yield table
+
+    def _fitted(self, width: int) -> tuple[list[int], list[int]]:
+        """Which columns are shown, and how wide: folded as far as words allow, then without the least wanted."""
+        kept = list(range(len(self._columns)))
+        for unwanted in ("", *_LEAST_WANTED):
+            kept = [index for index in kept if self._columns[index].heading != unwanted]
+            widths = [self._wanted(index) for index in kept]
+            over = sum(widths) + _GAP * (len(widths) - 1) - width
+            for place, index in enumerate(kept):
+                give = min(max(over, 0), widths[place] - self._least(index))
+                widths[place] -= give
+                over -= give
+            if over <= 0:
+                return kept, widths
+        run = next(place for place, index in enumerate(kept) if self._columns[index].heading == "RUN")
+        widths[run] = max(8, widths[run] - over)
+        return kept, widths
+
+    def _texts(self, index: int) -> list[str]:
+        return [_(self._columns[index].heading), *(row[index].plain for row in self._rows)]
+
+    def _wanted(self, index: int) -> int:
+        return max(cell_len(text) for text in self._texts(index))
+
+    def _least(self, index: int) -> int:
+        """A column's width where its lines are folded between words."""
+        if not self._columns[index].foldable:
+            return self._wanted(index)
+        longest_word = max(cell_len(word) for text in self._texts(index) for word in text.split() or [""])
+        return max(longest_word, min(self._wanted(index), _LEAST_FOLDED))
+
+
+def _cells(run: protocol.RunInfo, host: str) -> list[Text]:
+    """As `_COLUMNS`."""
+    how_long = age(run.age_s) if run.age_s is not None else ""
+    return [
+        Text(host), Text(run.name), state_text(run), Text(how_long), Text(str(run.attempt or "")),
+        Text(",".join(map(str, run.gpus or []))), Text(run.backend or ""),
+        Text("; ".join(words for words in (cause_words(run), progress_words(run)) if words)),
+    ]
 
 
 def state_text(run: protocol.RunInfo) -> Text:
     """The state with its mark and colour; set-up is said as what it is."""
     words = _("setting up") if run.state in ("pending", "running") and run.phase == "setup" else run.state
     return Text(f"{_MARKS.get(run.state, ' ')} {words}", style=STYLES.get(run.state, ""))
-
-
-def cause_words(run: protocol.RunInfo) -> str:
-    """Why, in a few words: the cause, the signal by name, the exit code."""
-    if run.state == "succeeded" or (run.state in protocol.LIVE_STATES and not run.cause):
-        return ""
-    words = []
-    if run.cause and run.cause != "signal":
-        words.append(run.cause)
-    if run.signal:
-        words.append(_("killed by {signal}").format(signal=signal_name(run.signal)))
-    elif run.exit_code:
-        words.append(_("exit {code}").format(code=run.exit_code))
-    return ", ".join(words)
-
-
-def signal_name(number: int) -> str:
-    """SIGKILL for 9. The box is Linux, whatever this machine is: names come from a table of Linux's numbers."""
-    return _LINUX_SIGNALS.get(number, f"signal {number}")
-
-
-_LINUX_SIGNALS = {
-    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
-    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
-}
 
 
 def progress_words(run: protocol.RunInfo) -> str:
@@ -89,7 +125,3 @@ def progress_words(run: protocol.RunInfo) -> str:
     if progress.phase and progress.phase != "train":
         words.append(progress.phase)
     return ", ".join(words)
-
-
-def gpus_words(gpus: list[int] | None) -> str:
-    return ",".join(map(str, gpus)) if gpus else "-"
