@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cloudrun.errors import CloudrunError
+from cloudrun.units import size
 from remote_agent.protocol import CodeOffer, CodeWanted, FileEntry, Spec, decode, dump_frame, encode
 
 LARGE_BYTES = 200_000_000
@@ -136,12 +137,8 @@ def _content(place: Path, entry: FileEntry) -> Iterator[bytes]:
 
 def _too_large(entries: list[FileEntry], total: int) -> CloudrunError:
     largest = sorted(entries, key=lambda entry: entry.size_bytes, reverse=True)[:_SHOWN]
-    lines = [f"{_megabytes(entry.size_bytes):>12}  {_printable(entry.path)}" for entry in largest]
-    return CloudrunError("code-too-large", size=_megabytes(total), limit=_megabytes(LARGE_BYTES), largest="\n".join(lines))
-
-
-def _megabytes(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:,.1f} MB"
+    lines = [f"{size(entry.size_bytes):>12}  {_printable(entry.path)}" for entry in largest]
+    return CloudrunError("code-too-large", size=size(total), limit=size(LARGE_BYTES), largest="\n".join(lines))
 
 
 def _printable(path: str) -> str:

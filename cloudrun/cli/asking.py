@@ -10,10 +10,19 @@ from cloudrun.i18n import _
 
 
 class TerminalAsker:
-    """Asks on stderr and reads the terminal; where there is none it refuses. What is typed as a secret is not shown."""
+    """Asks on stderr and reads the terminal; where there is none it refuses. What is typed as a secret is not shown.
+
+    One for each connection. `memory` holds what was typed for connections before: it is tried first, once. `silent`: the
+    terminal belongs to somebody else now, and nothing may be written on it.
+    """
+
+    def __init__(self, memory: dict[str, str], *, silent: bool = False) -> None:
+        self._memory = memory
+        self._silent = silent
+        self._tried: set[str] = set()
 
     def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
-        if not _has_terminal():
+        if self._silent or not _has_terminal():
             code = "host-key-not-replaced" if known else "host-key-unknown"
             raise CloudrunError(code, host=host, kind=key_type, fingerprint=fingerprint, old=known)
         words = _("First contact with {host}. Its {kind} key is\n  {fingerprint}\nCompare it with the provider's page. Trust it?")
@@ -27,9 +36,14 @@ class TerminalAsker:
         return sys.stdin.readline().strip().lower() in ("y", "yes", "是")
 
     def password(self, prompt: str) -> str:
-        if not _has_terminal():
+        if prompt in self._memory and prompt not in self._tried:
+            self._tried.add(prompt)
+            return self._memory[prompt]
+        if self._silent or not _has_terminal():
             raise CloudrunError("nobody-to-type", prompt=prompt.rstrip(": "))
-        return getpass.getpass(prompt, stream=sys.stderr)
+        self._tried.add(prompt)
+        self._memory[prompt] = getpass.getpass(prompt, stream=sys.stderr)
+        return self._memory[prompt]
 
 
 def _has_terminal() -> bool:

@@ -153,7 +153,7 @@ class Session:
     def _farewell(self, left: bool) -> int:
         """Says what goes on and how to come back; the box is asked, never guessed."""
         from cloudrun.app.runs import find_run
-        from cloudrun.cli.render.runs import cause_words
+        from cloudrun.cli.render.causes import cause_words
         from remote_agent.protocol import LIVE_STATES
 
         assert self._target is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-import os
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 #: A pipe has no width: what is laid out in columns keeps each line whole for whoever reads it.
-PIPE_COLUMNS = 240
+PIPE_COLUMNS = 10_000
+#: Commands in a hint that go to a host, and do not say to which.
+_TO_A_HOST = re.compile(r"\bcloudrun (?:ps|logs|attach|gpu|stop|rm|doctor|launch)\b(?![^;(]* (?:-H|--host)\b)")
 
 
 @dataclass
@@ -36,12 +38,30 @@ class Box:
     client: AgentClient
 
 
+@contextmanager
+def naming(host: str, **more: str) -> Iterator[None]:
+    """Errors that arise within know the host's name, and what else is given, for the command that they tell to type."""
+    try:
+        yield
+    except CloudrunError as error:
+        for key, value in {"host_name": host, **more}.items():
+            error.params.setdefault(key, value)
+        raise
+
+
 class Context:
     """One invocation. stdout is data, stderr is talk; with `json` stdout carries one JSON document and nothing else."""
 
     def __init__(self, *, debug: bool = False, json: bool = False) -> None:
         self.debug = debug
         self.json = json
+        #: The host that the command line named.
+        self._named_host: str | None = None
+        #: Something else fills the terminal (attach): no talk on it.
+        self.silent = False
+        #: Called before a line of talk: what stands on the terminal there ends its line first.
+        self.before_talk: Callable[[], None] = lambda: None
+        self._typed: dict[str, str] = {}
 
     # ------------------------------------------------------------------------------------------- output
 
@@ -53,6 +73,9 @@ class Context:
 
     def say(self, text: str) -> None:
         """A quiet line of talk, on stderr; never markup, so that a path with brackets shows as it is."""
+        if self.silent:
+            return
+        self.before_talk()
         self._console(stderr=True).print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
     def emit_json(self, document: Any) -> None:
@@ -63,17 +86,19 @@ class Context:
 
     def fail(self, error: CloudrunError) -> int:
         """Shows an error where it belongs and gives the exit code."""
+        hint = self.here(error.hint)
         if self.json:
             self.emit_json({"error": {
-                "code": error.code, "message": error.message, "hint": error.hint, "exit_code": int(error.exit_code),
+                "code": error.code, "message": error.message, "hint": hint, "exit_code": int(error.exit_code),
             }})
             return int(error.exit_code)
         from rich.text import Text
 
+        self.before_talk()
         console = self._console(stderr=True)
         console.print(Text.assemble((_("error") + ": ", "bold red"), error.message), soft_wrap=True)
-        if error.hint:
-            console.print(Text.assemble((_("try") + ":   ", "bold"), error.hint), soft_wrap=True)
+        if hint:
+            console.print(Text.assemble((_("try") + ":   ", "bold"), hint), soft_wrap=True)
         return int(error.exit_code)
 
     def confirm(self, question: str) -> bool:
@@ -92,7 +117,7 @@ class Context:
         from rich.console import Console
 
         console = Console(stderr=stderr, highlight=False)
-        if not console.is_terminal and not os.environ.get("COLUMNS"):
+        if not console.is_terminal:
             console.width = PIPE_COLUMNS
         return console
 
@@ -102,7 +127,7 @@ class Context:
     def asker(self) -> Asker:
         from cloudrun.cli.asking import TerminalAsker
 
-        return TerminalAsker()
+        return TerminalAsker(self._typed, silent=self.silent)
 
     def project(self) -> Project:
         """The project of the working folder: its `cloudrun.toml`, or the defaults where there is none."""
@@ -119,6 +144,22 @@ class Context:
 
     def host(self, name: str | None) -> Host:
         """The host that is meant (see `cloudrun.config.selection`)."""
+        self._named_host = name
+        return self._selected(name)
+
+    def here(self, words: str) -> str:
+        """A hint whose commands go to the host that this command was told to go to, where they would not by themselves."""
+        name = self._named_host
+        if not name or not _TO_A_HOST.search(words):
+            return words
+        try:
+            if self._selected(None).name == name:
+                return words
+        except CloudrunError:
+            pass  # without a name none is meant
+        return _TO_A_HOST.sub(rf"\g<0> -H {name}", words)
+
+    def _selected(self, name: str | None) -> Host:
         from cloudrun.config.selection import select
         from cloudrun.project.settings import project_host
 
@@ -136,14 +177,15 @@ class Context:
             asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new, connect_timeout_s=timeout_s,
             replace_key_of=replace_key_of, say=self.say,
         )
-        return connect(host.address, options)
+        with naming(host.name):
+            return connect(host.address, options)
 
     def watched(self, host: Host, ask: Callable[[Box], T]) -> Generator[T, None, None]:
         """Answers of one host without end, for `--watch`: a lost connection is made again by itself, and that is said."""
         from cloudrun.app.watching import Question, Told, answers
 
         def lost(error: CloudrunError) -> None:
-            self.say(_("{host} cannot be reached ({why}); trying again").format(host=host.name, why=error.message))
+            self.say(_("{why}; trying again").format(why=error.message))
 
         def back(after_s: float) -> None:
             self.say(_("reconnected after {seconds:.0f} s").format(seconds=after_s))
@@ -164,10 +206,11 @@ class Context:
 
         transport = self.connect(host, timeout_s=timeout_s)
         try:
-            client = AgentClient.open(transport, host.python)
-            try:
-                yield Box(host, transport, client)
-            finally:
-                client.close()
+            with naming(host.name):
+                client = AgentClient.open(transport, host.python)
+                try:
+                    yield Box(host, transport, client)
+                finally:
+                    client.close()
         finally:
             transport.close()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cloudrun.cli.context import naming
 from cloudrun.cli.options import JsonOption, YesOption
 from cloudrun.cli.parsing import Command, TargetCommand
 from cloudrun.errors import CloudrunError, Exit
@@ -75,7 +76,9 @@ def add(
             raise
 
     wanted = Wanted(target, key, data_dir, backend, python)
-    _told(context, add_host(name, wanted, None if no_connect else connect))
+    with naming(name):
+        stored = add_host(name, wanted, None if no_connect else connect)
+    _told(context, stored)
 
 
 @app.command("set", cls=TargetCommand)
@@ -92,7 +95,9 @@ def set_(
     """Change what is given of a host; an empty value ("") takes a setting away."""
     from cloudrun.app.hosts import Wanted, set_host
 
-    _told(ctx.obj, set_host(name, Wanted(target, key, data_dir, backend, python)))
+    with naming(name, verb="set"):
+        stored = set_host(name, Wanted(target, key, data_dir, backend, python))
+    _told(ctx.obj, stored)
 
 
 def _told(context: Context, stored: Stored) -> None:
@@ -209,7 +214,12 @@ def trust(
 
     context: Context = ctx.obj
     host, name = trusted(where)
-    context.connect(host, accept_new=accept_new, replace_key_of=name).close()
+    try:
+        context.connect(host, accept_new=accept_new, replace_key_of=name).close()
+    except CloudrunError as error:
+        if error.code != "host-key-refused":
+            raise
+        raise CloudrunError("trust-declined", **error.params) from error
     if context.json:
         context.emit_json({"host": document(host, None), "trusted": name})
     else:

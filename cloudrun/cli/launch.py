@@ -59,9 +59,6 @@ def launch(
 
     context: Context = ctx.obj
     check_name(name)
-    if says_nothing(name) and not context.json:
-        words = _("{name} will say nothing in a month; a good name is task_model_date, like det_yolo11_1201")
-        context.say(words.format(name=name))
     project = context.project()
     chosen = context.host(host)
     drafted = draft(project, Wanted(name, tuple(command or ()), workdir, env_file, backend, not no_sync), chosen.backend)
@@ -69,6 +66,9 @@ def launch(
     with context.open_host(chosen) as box:
         if dry_run:
             return _dry_run(context, box, project, drafted, options)
+        if says_nothing(name) and not context.json:
+            words = _("(a name like det_yolo11_1201, task_model_date, tells more in a month than {name})")
+            context.say(words.format(name=name))
         launched = _launch(context, box, project, drafted, options)
         code = _report(context, box, launched)
     if follow and launched.outcome != "failed-at-once":
@@ -109,12 +109,12 @@ def _report(context: Context, box: Box, launched: protocol.Launched) -> int:
     if context.json:
         context.emit_json(launched_document(launched, box.host.name))
     else:
-        context.out(launched_words(launched, box.host.name, local=box.transport.address.is_local))
+        context.out(launched_words(launched, box.host.name, context.here, local=box.transport.address.is_local))
     return int(Exit.OK)
 
 
 def _ending(run: protocol.RunInfo) -> str:
-    from cloudrun.cli.render.runs import cause_words
+    from cloudrun.cli.render.causes import cause_words
 
     words = cause_words(run) or run.state
     return _("{words} (attempt {n}, in the folder it had)").format(words=words, n=run.attempt) if run.attempt > 1 else words

@@ -25,6 +25,9 @@ class Sink(Protocol):
     def cut(self) -> None:
         """What comes next does not continue what came: another attempt, or a gap."""
 
+    def aside(self) -> None:
+        """A line of talk comes on the same terminal: the line that stands there ends first."""
+
     def release(self) -> None:
         """What was there when the log was asked for has come: what was held back for it goes out."""
 
@@ -52,11 +55,18 @@ class RawSink:
 
     def __init__(self, out: Out) -> None:
         self._out = out
+        self._in_line = False
 
     def data(self, attempt: int, offset: int, data: bytes) -> None:
         self._out.write(data)
+        self._in_line = not data.endswith(b"\n") if data else self._in_line
 
     def cut(self) -> None: ...
+
+    def aside(self) -> None:
+        if self._in_line:
+            self._out.write(b"\n")
+            self._in_line = False
 
     def release(self) -> None: ...
 
@@ -82,6 +92,11 @@ class TerminalSink:
             self._out.text("\n")
         self._begin()
         self._in_line = self._coloured = False
+
+    def aside(self) -> None:
+        if self._in_line:
+            self._out.text("\n")
+            self._in_line = False
 
     def release(self) -> None: ...
 
@@ -209,6 +224,8 @@ class LineSink:
         self._show(self._lines.flush())
         self.release()
 
+    def aside(self) -> None: ...
+
     def release(self) -> None:
         """The last matches are known now: they go out, and so does every one that follows."""
         if self._wanted is not None:
@@ -243,6 +260,8 @@ class JsonSink:
     def close(self) -> None:
         self.cut()
         self.release()
+
+    def aside(self) -> None: ...
 
     def release(self) -> None:
         """As `LineSink.release`."""

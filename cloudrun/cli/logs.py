@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cloudrun.cli.context import naming
 from cloudrun.cli.options import HostOption, JsonOption, RunArgument, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
@@ -88,6 +89,8 @@ class Showing:
         self._run: protocol.RunInfo | None = None
         self._wanted = _wanted(shown)
         self._sink = _sink(context, shown, self._wanted, follow=request.follow)
+        if sys.stdout.isatty() and sys.stderr.isatty():
+            context.before_talk = self._sink.aside
 
     def run(self) -> int:
         """Shows events until the last one, and gives the exit code."""
@@ -96,10 +99,11 @@ class Showing:
         _let_windows_show_colours()
         events = read_log(Link(lambda: self._context.connect(self._host), self._host.python), self._request)
         try:
-            for event in events:
-                if isinstance(event, Ended):
-                    return self._end(event)
-                self._show(event)
+            with naming(self._host.name):
+                for event in events:
+                    if isinstance(event, Ended):
+                        return self._end(event)
+                    self._show(event)
         except KeyboardInterrupt:
             return self._leave()
         finally:
@@ -124,8 +128,7 @@ class Showing:
             self._sink.cut()
             self._say(_gap_words(event))
         elif isinstance(event, app.Unreachable):
-            self._say(_("{host} cannot be reached ({why}); trying again, the run is not touched by this").format(
-                host=self._host.name, why=event.error.message))
+            self._say(_("{why}; trying again").format(why=event.error.message))
         elif isinstance(event, app.Reconnected):
             self._say(_("reconnected after {seconds:.0f} s; nothing is missing").format(seconds=event.after_s))
 
@@ -155,7 +158,7 @@ class Showing:
         """Ctrl-C: out at once. The terminal gets its colours and its line back."""
         self._sink.close()
         if self._request.follow and self._run:
-            self._say(_("still running, `cloudrun logs -f {run}` to look again").format(run=self._name))
+            self._say(self._context.here(_("still running, `cloudrun logs -f {run}` to look again").format(run=self._name)))
         return int(Exit.INTERRUPTED)
 
     @property
@@ -200,17 +203,13 @@ def _gap_words(gap: Gap) -> str:
 
 
 def _end_words(name: str, ended: Ended) -> str:
-    from cloudrun.cli.render.runs import signal_name
+    from cloudrun.cli.render.causes import cause_words
 
     if ended.state == "succeeded":
         return _("{run} succeeded").format(run=name)
-    words = [ended.cause] if ended.cause and ended.cause != "signal" else []
-    if ended.signal:
-        words.append(_("killed by {signal}").format(signal=signal_name(ended.signal)))
-    elif ended.exit_code is not None:
-        words.append(_("exit code {code}").format(code=ended.exit_code))
+    why = cause_words(ended)
     return _("{run} {state}{why} (attempt {attempt})").format(
-        run=name, state=ended.state, why=": " + ", ".join(words) if words else "", attempt=ended.attempt)
+        run=name, state=ended.state, why=f": {why}" if why else "", attempt=ended.attempt)
 
 
 def _let_windows_show_colours() -> None:

@@ -37,7 +37,8 @@ def stop(
         elif stopped.already:
             context.say(_("{run} was not running: it is {state}").format(run=run, state=stopped.run.state))
         else:
-            context.say(_("{run} is stopped and nothing of it is left; again: cloudrun launch {run}").format(run=run))
+            words = _("{run} is stopped and nothing of it is left; the same `cloudrun launch {run} …` as before starts it again")
+            context.say(context.here(words.format(run=run)))
 
 
 def _words(event: dict[str, Any], grace_s: float) -> str:

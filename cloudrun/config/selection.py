@@ -49,4 +49,4 @@ def find(content: Content, name: str, source: str = "") -> Host:
         return Host("local", "local")
     near = difflib.get_close_matches(name, content.hosts, n=3, cutoff=0.5) or list(content.hosts)[:5]
     said = _(" (from {source})").format(source=source) if source else ""
-    raise CloudrunError("no-such-host", name=name, source=said, near=", ".join(near) or _("none"))
+    raise CloudrunError("no-such-host", name=name, source=said, near=near)

@@ -57,7 +57,7 @@ class CloudrunError(Exception):
         params = self.params
         if self.code not in CATALOGUE:  # a newer agent may know codes that this laptop does not
             params = {"detail": f"{self.code} {self.params}"}
-        return _(template).format_map(Shown(params))
+        return _(template).format_map(Shown(params)).rstrip()
 
     def __str__(self) -> str:
         return self.message

@@ -10,7 +10,7 @@ ENTRIES: dict[str, Entry] = {
     "agent-no-python": Entry(
         Exit.AGENT,
         N_("the box has no Python 3.8 or newer that runs; tried: {tried}"),
-        N_("Say where it is: cloudrun host set NAME --python /root/miniconda3/bin/python"),
+        N_("Say where it is: cloudrun host set {host_name} --python /root/miniconda3/bin/python"),
     ),
     "agent-no-folder": Entry(
         Exit.AGENT,
@@ -75,7 +75,7 @@ ENTRIES: dict[str, Entry] = {
     "word-not-sendable": Entry(
         Exit.CONFIG,
         N_("{word!r} holds a line break, which no command line to the box can carry"),
-        N_("cloudrun host set NAME --python /path/to/python"),
+        N_("cloudrun host set {host_name} --python /path/to/python"),
     ),
     "unknown-operation": Entry(
         Exit.AGENT,

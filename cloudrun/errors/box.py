@@ -10,33 +10,32 @@ ENTRIES: dict[str, Entry] = {
     "data-dir-relative": Entry(
         Exit.CONFIG,
         N_("the data folder {path!r} is no absolute path"),
-        N_("cloudrun host set NAME --data-dir /root/autodl-tmp"),
+        N_("cloudrun host set {host_name} --data-dir /root/autodl-tmp"),
     ),
     "data-dir-not-folder": Entry(
         Exit.BOX,
         N_("the data folder {path} cannot be: {stands} is no folder"),
-        N_("cloudrun host set NAME --data-dir /another/folder"),
+        N_("cloudrun host set {host_name} --data-dir /another/folder"),
     ),
     "data-dir-not-writable": Entry(
         Exit.BOX,
         N_("the data folder {path} cannot be written: you may not write in {stands}"),
-        N_("cloudrun host set NAME --data-dir /a/folder/of/yours"),
+        N_("cloudrun host set {host_name} --data-dir /a/folder/of/yours"),
     ),
     "disk-timeout": Entry(
         Exit.BOX,
         N_("the disk of {path} did not answer within {deadline_s} s: a network mount that is gone, most likely"),
-        N_("mount it anew on the box, or choose another: cloudrun host set NAME --data-dir /another/folder"),
+        N_("mount it anew on the box, or choose another: cloudrun host set {host_name} --data-dir /another/folder"),
     ),
     "disk-low": Entry(
         Exit.PREFLIGHT,
-        N_("{path} has {free_bytes} free of {total_bytes}, and the run needs {needed_bytes}; most is taken by: {largest}"),
-        N_("cloudrun ps --archived   (what is over can go: cloudrun rm NAME; or set min_free lower in cloudrun.toml)"),
+        N_("{path} has {free_bytes} free of {total_bytes}, and the run needs {needed_bytes}{largest}"),
+        N_("cloudrun ps --archived   (what is over can go: cloudrun rm RUN; or set min_free lower in cloudrun.toml)"),
     ),
     "disk-low-for-checkpoints": Entry(
         Exit.PREFLIGHT,
-        N_("{path} has {free_bytes} free of {total_bytes}, and two more checkpoints of {run} need {needed_bytes}; "
-           "most is taken by: {largest}"),
-        N_("cloudrun ps --archived   (what is over can go: cloudrun rm NAME)"),
+        N_("{path} has {free_bytes} free of {total_bytes}, and two more checkpoints of {run} need {needed_bytes}{largest}"),
+        N_("cloudrun ps --archived   (what is over can go: cloudrun rm RUN)"),
     ),
     "inodes-low": Entry(
         Exit.PREFLIGHT,
@@ -96,12 +95,12 @@ ENTRIES: dict[str, Entry] = {
     "install-no-manager": Entry(
         Exit.PREFLIGHT,
         N_("{program} is missing on the box, and none of {managers} is there to install it"),
-        N_("cloudrun launch RUN --backend detached"),
+        N_("The same launch with --backend detached needs no session program"),
     ),
     "install-needs-root": Entry(
         Exit.PREFLIGHT,
         N_("{program} is missing on the box, and installing it needs root or sudo without a password"),
-        N_("as root on the box: {manager} install -y {program}; or: cloudrun launch RUN --backend detached"),
+        N_("as root on the box: {manager} install -y {program}; or the same launch with --backend detached"),
     ),
     "install-locked": Entry(
         Exit.PREFLIGHT,
@@ -111,17 +110,17 @@ ENTRIES: dict[str, Entry] = {
     "install-timeout": Entry(
         Exit.PREFLIGHT,
         N_("{program} could not be installed in time. Tried: {tried}. Last words: {output}"),
-        N_("on the box: {manager} install -y {program}; or: cloudrun launch RUN --backend detached"),
+        N_("on the box: {manager} install -y {program}; or the same launch with --backend detached"),
     ),
     "install-failed": Entry(
         Exit.PREFLIGHT,
         N_("{program} is not there after installing it. Tried: {tried}. Last words: {output}"),
-        N_("on the box: {manager} install -y {program}; or: cloudrun launch RUN --backend detached"),
+        N_("on the box: {manager} install -y {program}; or the same launch with --backend detached"),
     ),
     "backend-missing": Entry(
         Exit.PREFLIGHT,
         N_("the session program {backend!r} is not on the box"),
-        N_("cloudrun launch RUN --backend auto   (or install it on the box: apt-get install {backend})"),
+        N_("Launch it with --backend auto instead, or install it on the box: apt-get install {backend}"),
     ),
     "session-exists": Entry(
         Exit.REFUSED,
@@ -136,7 +135,7 @@ ENTRIES: dict[str, Entry] = {
     "session-start-failed": Entry(
         Exit.BOX,
         N_("the {backend} session did not come up: {detail}"),
-        N_("cloudrun doctor   (or another kind of session: cloudrun launch RUN --backend tmux)"),
+        N_("cloudrun doctor   (or launch it in another kind of session: --backend tmux, --backend detached)"),
     ),
     "session-end-failed": Entry(
         Exit.BOX,
@@ -151,7 +150,7 @@ ENTRIES: dict[str, Entry] = {
     "session-not-running": Entry(
         Exit.NO_SUCH_RUN,
         N_("{name} has no live session on the box"),
-        N_("cloudrun logs {name}   (or start it: cloudrun launch {name})"),
+        N_("cloudrun logs {name}   (or start it with the `cloudrun launch {name} …` it was started with)"),
     ),
     "session-attached-elsewhere": Entry(
         Exit.REFUSED,

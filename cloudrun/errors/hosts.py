@@ -6,7 +6,7 @@ from cloudrun.errors.catalogue import Entry
 from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
-_TARGETS = N_("Paste the login command from the instance's page: cloudrun host add NAME \"ssh -p PORT USER@HOST\"")
+_TARGETS = N_("Paste the login command from the instance's page: cloudrun host {verb} {host_name} \"ssh -p PORT USER@HOST\"")
 _HOST_LS = N_("cloudrun host ls")
 
 ENTRIES: dict[str, Entry] = {
@@ -22,7 +22,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "no-such-host": Entry(
         Exit.CONFIG,
-        N_("there is no host {name!r}{source}; near it: {near}"),
+        N_("there is no host {name!r}{source}{near}"),
         N_("cloudrun host ls; to add it: cloudrun host add {name} \"ssh -p PORT USER@HOST\""),
     ),
     "host-exists": Entry(
@@ -49,7 +49,7 @@ ENTRIES: dict[str, Entry] = {
     "host-backend": Entry(
         Exit.USAGE,
         N_("{backend!r} is no session backend; there are: {known}"),
-        N_("cloudrun host set NAME --backend auto"),
+        N_("Give one of these: --backend auto"),
     ),
     "hosts-file-wrong": Entry(
         Exit.CONFIG,
@@ -71,6 +71,11 @@ ENTRIES: dict[str, Entry] = {
         N_("{where!r} is neither a host's name nor the address of one"),
         _HOST_LS,
     ),
+    "trust-declined": Entry(
+        Exit.HOST_KEY_UNKNOWN,
+        N_("the host key ({fingerprint}) was not accepted; what was known stays, and nothing was sent"),
+        N_("Compare it with the instance's page; if it is the same, answer yes: cloudrun host trust {host_name}"),
+    ),
     "trust-local": Entry(Exit.USAGE, N_("this machine has no host key to trust"), _HOST_LS),
     "target-empty": Entry(Exit.USAGE, N_("the target is empty"), _TARGETS),
     "target-lines": Entry(
@@ -81,12 +86,12 @@ ENTRIES: dict[str, Entry] = {
     "target-words": Entry(
         Exit.USAGE,
         N_("{target!r} is no address: {word!r} is too much"),
-        N_("A login command begins with ssh: cloudrun host add NAME \"ssh -p PORT USER@HOST\"; or give user@host:port"),
+        N_("A login command begins with ssh: cloudrun host {verb} {host_name} \"ssh -p PORT USER@HOST\"; or give user@host:port"),
     ),
     "target-command": Entry(
         Exit.USAGE,
         N_("after the address stands a command, {command!r}; a host is only the way to the box"),
-        N_("cloudrun host add NAME \"{login}\"; commands come later: cloudrun launch NAME -- COMMAND"),
+        N_("cloudrun host {verb} {host_name} \"{login}\"; commands come later: cloudrun launch NAME -- COMMAND"),
     ),
     "target-no-host": Entry(Exit.USAGE, N_("no host stands in {target!r}"), _TARGETS),
     "target-host": Entry(Exit.USAGE, N_("{host!r} is no host name: {character!r} cannot be in one"), _TARGETS),

@@ -20,7 +20,7 @@ ENTRIES: dict[str, Entry] = {
     "env-file": Entry(
         Exit.CONFIG,
         N_("environment file {path}: {detail}"),
-        N_("Lines are NAME=value; mend the file or leave out --env-file."),
+        N_("Lines are NAME=value; mend the file, or take {named_by} out."),
     ),
     "no-sync-workdir": Entry(
         Exit.USAGE,
@@ -59,7 +59,7 @@ ENTRIES: dict[str, Entry] = {
     "run-name-character": Entry(
         Exit.USAGE,
         N_("run name {name!r}: character {position} is {character!r}; allowed are letters, digits, '_' and '-', a letter or digit first"),
-        N_("cloudrun launch {suggestion}"),
+        N_("cloudrun launch {suggestion} …   (the rest as it was)"),
     ),
     "code-unreadable": Entry(
         Exit.CONFIG,

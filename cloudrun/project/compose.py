@@ -87,13 +87,13 @@ def _secrets(project: Project, wanted: Wanted, settings: RunSettings) -> tuple[d
     """Values of this run's environment files (the command line's counts over the project's), and the files that must not
     travel: those of the project's other runs are secrets too."""
     files = []
+    values: dict[str, str] = {}
     if settings.env_file:
         files.append(project.folder / Path(settings.env_file).expanduser())
+        values.update(read_env_file(files[-1], "`env_file` in cloudrun.toml"))
     if wanted.env_file:
         files.append(wanted.env_file.expanduser().absolute())
-    values: dict[str, str] = {}
-    for file in files:
-        values.update(read_env_file(file))
+        values.update(read_env_file(files[-1]))
     others = [run.env_file for run in (project.settings.defaults, *project.settings.runs.values()) if run.env_file]
     return values, tuple(dict.fromkeys([*files, *(project.folder / Path(other).expanduser() for other in others)]))
 

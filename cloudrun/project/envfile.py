@@ -10,17 +10,17 @@ from cloudrun.errors import CloudrunError
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)\Z", re.DOTALL)
 
 
-def read_env_file(path: Path) -> dict[str, str]:
-    """Names and values. They are secrets: the error names line and file, never what stands there."""
+def read_env_file(path: Path, named_by: str = "--env-file") -> dict[str, str]:
+    """Names and values. They are secrets: the error names line, file and what named it, never what stands there."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         detail = error.strerror if isinstance(error, OSError) and error.strerror else "it is no UTF-8 text"
-        raise CloudrunError("env-file", path=str(path), detail=detail) from None
-    return parse_env(text, str(path))
+        raise CloudrunError("env-file", path=str(path), detail=detail, named_by=named_by) from None
+    return parse_env(text, str(path), named_by)
 
 
-def parse_env(text: str, where: str) -> dict[str, str]:
+def parse_env(text: str, where: str, named_by: str = "--env-file") -> dict[str, str]:
     """Blank lines and lines that begin with # are skipped; a value may stand in single or double quotes."""
     values: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -29,7 +29,7 @@ def parse_env(text: str, where: str) -> dict[str, str]:
             continue
         match = _LINE.match(stripped)
         if not match:
-            raise CloudrunError("env-file", path=where, detail=f"line {number} is not of the form NAME=value")
+            raise CloudrunError("env-file", path=where, named_by=named_by, detail=f"line {number} is not of the form NAME=value")
         values[match.group(1)] = _unquoted(match.group(2))
     return values
 

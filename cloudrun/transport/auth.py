@@ -142,7 +142,7 @@ class Login:
         if "password" in self._methods:
             return self._by_password(link)
         if "keyboard-interactive" in self._methods:
-            self._tried.append(_("answers on the keyboard"))
+            self._tried.append(_("the box's own questions (keyboard-interactive)"))
             return self._guarded(link, self._answer_questions)
         return False
 

@@ -132,8 +132,8 @@ def test_too_much_is_refused_with_the_largest_files_and_leaves_nothing(way: Way,
         way.stage("exp", lambda sent, _: told.append(sent))
     assert caught.value.code == "code-too-large"
     lines = caught.value.message.splitlines()
-    assert lines[0].startswith("6.0 MB of code would be sent, more than 5.0 MB")
-    assert [" ".join(line.split()) for line in lines[1:]] == ["4.0 MB weights\\x1b.pt", "2.0 MB data.npy", "0.0 MB small"]
+    assert lines[0].startswith("6.0 MB of code would be sent, more than 5 MB")
+    assert [" ".join(line.split()) for line in lines[1:]] == ["4 MB weights\\x1b.pt", "2 MB data.npy", "1 B small"]
     assert (told, way.stagings()) == ([], [])
     assert way.send(allow_large=True)[-1] == (6_000_001, 6_000_001)
 

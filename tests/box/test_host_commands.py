@@ -79,7 +79,7 @@ def test_a_box_that_refuses_the_login_is_stored_with_what_to_do(
     assert run(["host", "add", "box", box.login, "--key", str(key), "--accept-new"]) == 0
     err = capfd.readouterr().err
     assert str(key) in err
-    assert "host set NAME --key" in err
+    assert "host set box --key" in err
 
 
 def test_help_needs_no_ssh() -> None:

@@ -184,7 +184,7 @@ def test_the_command_follows_to_the_end_through_a_cut(way: Laptop, box: SshBox, 
     talk = err.decode().splitlines()
     assert talk[0] == f"run: {run.name} (running)"
     assert talk[1].startswith("reconnected after ")
-    assert talk[2:] == [f"{run.name} failed: exception, exit code 7 (attempt 1)"]
+    assert talk[2:] == [f"{run.name} failed: ended by an exception (exit 7) (attempt 1)"]
 
 
 def test_json_raw_grep_and_attempts(way: Laptop, run: WrittenRun) -> None:

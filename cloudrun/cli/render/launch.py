@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
@@ -14,6 +14,10 @@ from rich.text import Text
 from cloudrun.cli.render.units import age
 from cloudrun.i18n import _
 from remote_agent import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 #: Files named one by one in a warning.
 _NAMED = 5
@@ -87,8 +91,11 @@ def launched_document(launched: protocol.Launched, host: str) -> dict[str, Any]:
     }
 
 
-def launched_words(launched: protocol.Launched, host: str, *, local: bool = False) -> RenderableType:
-    """What stands, where, and the three commands one types next."""
+def launched_words(
+    launched: protocol.Launched, host: str, here: Callable[[str], str], *, local: bool = False
+) -> RenderableType:
+    """What stands, where, and the commands one types next. `here` makes a command one that goes to this host; `local`: the box
+    is this machine."""
     run = launched.run
     lines = [_headline(launched, host, local=local)]
     if launched.archived_to:
@@ -99,10 +106,11 @@ def launched_words(launched: protocol.Launched, host: str, *, local: bool = Fals
     table = Table.grid(padding=(0, 2, 0, 2))
     for label, value in ((_("folder"), run.run_dir), (_("log"), run.log or "-"), (_("session"), _session(run))):
         table.add_row(Text(label, style="dim"), Text(value))
-    follow = Text.assemble(("  cloudrun logs -f ", "bold"), (run.name, "bold"), (_("   watch it"), "dim"))
-    attach = Text.assemble(("  cloudrun attach ", "bold"), (run.name, "bold"), (_("    go in"), "dim"))
-    stop = Text.assemble(("  cloudrun stop ", "bold"), (run.name, "bold"), (_("      end it"), "dim"))
-    return Group(*lines, table, follow, attach, stop)
+    commands = Table.grid(padding=(0, 2, 0, 2))
+    for command, purpose in (("logs -f", _("watch it")), ("attach", _("go in")), ("stop", _("end it"))):
+        if command != "attach" or run.backend != "detached":  # which has no terminal to go into
+            commands.add_row(Text(here(f"cloudrun {command} {run.name}"), style="bold"), Text(purpose, style="dim"))
+    return Group(*lines, table, commands)
 
 
 def _session(run: protocol.RunInfo) -> str:
