@@ -18,7 +18,7 @@ from cloudrun.project.identity import known_id, project_id
 from cloudrun.project.manifest import Manifest, build_manifest, digest
 from cloudrun.project.runscript import render
 from cloudrun.project.settings import Project
-from cloudrun.project.templates import template_text
+from cloudrun.project.templates import session_template
 from remote_agent import protocol
 
 #: Setting up may install packages for long; the box says something every few seconds meanwhile.
@@ -112,8 +112,10 @@ def _launch_once(
         if planned.manifest.like_secrets:
             told.event({"event": "secrets-travel", "paths": list(planned.manifest.like_secrets)})
         staging = send_code(client, planned.manifest, planned.spec, told.sent, allow_large=options.allow_large)
+    escape = planned.spec.screen_escape
     request = protocol.LaunchRequest(
-        spec=planned.spec, run_sh=planned.run_sh, screenrc=template_text("screenrc"), tmux_conf=template_text("tmux.conf"),
+        spec=planned.spec, run_sh=planned.run_sh, screenrc=session_template("screenrc", escape),
+        tmux_conf=session_template("tmux.conf", escape),
         data_dir=options.data_dir, staging=staging, code_diff=planned.git.diff, secrets=drafted.secrets,
         fresh=options.fresh, install=options.install, launch=planned.prepared.next_launch, settle_s=options.settle_s,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloudrun.cli import terminal
+from cloudrun.cli.context import naming
 from cloudrun.cli.options import HostOption, RunArgument, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
@@ -59,7 +60,8 @@ class Session:
         transport, channel = self._enter(name)
         assert self._target is not None
         try:
-            with terminal.raw() as screen:
+            # From here on only the session, and our own word on a lost connection, may write on the terminal.
+            with self._context.quiet(), terminal.raw() as screen:
                 while True:
                     try:
                         left = terminal.pump(screen, channel)
@@ -85,8 +87,9 @@ class Session:
         context = self._context
         transport = context.connect(self._host)
         try:
-            client = AgentClient.open(transport, self._host.python)
-            self._target = find_target(client, self._host.data_dir, name, context.project_id())
+            with naming(self._host.name):
+                client = AgentClient.open(transport, self._host.python)
+                self._target = find_target(client, self._host.data_dir, name, context.project_id())
             if name is None:
                 context.say(_("run: {run}").format(run=self._target.run))
             if self._target.clients and self._mode == "plain":
@@ -151,26 +154,35 @@ class Session:
             raise
 
     def _farewell(self, left: bool) -> int:
-        """Says what goes on and how to come back; the box is asked, never guessed."""
+        """Says what goes on and how to come back; the box is asked, never guessed. `left` by `~.`: it may be silent."""
+        from cloudrun.app.attach import find_target
         from cloudrun.app.runs import find_run
         from cloudrun.cli.render.causes import cause_words
         from remote_agent.protocol import LIVE_STATES
 
         assert self._target is not None
-        name = self._target.run
+        name, say, here = self._target.run, self._context.say, self._context.here
+        gone = here(_("left {run}; nothing was done to it. Back: cloudrun attach {run}").format(run=name))
+        if left:
+            say(gone)
+            return int(Exit.OK)
+        taken = False
         try:
             with self._context.open_host(self._host, timeout_s=8.0) as box:
                 found = find_run(box.client, box.host.data_dir, name)
+                if found.state in LIVE_STATES and self._mode != "shared":
+                    taken = find_target(box.client, box.host.data_dir, name, None).clients > 0
         except CloudrunError:
-            self._context.say(_("left {run}; nothing was done to it. Back: cloudrun attach {run}").format(run=name))
+            say(gone)
             return int(Exit.OK)
         if found.state in LIVE_STATES:
-            self._context.say(_("{run} goes on ({state}). Back: cloudrun attach {run}   Watch: cloudrun logs -f {run}").format(
-                run=name, state=found.state))
+            state = _("{state}; somebody has taken the session over").format(state=found.state) if taken else found.state
+            words = _("{run} goes on ({state}). Back: cloudrun attach {run}   Watch: cloudrun logs -f {run}")
         else:
             why = cause_words(found)
-            self._context.say(_("{run} is over: {state}. Its output: cloudrun logs {run}").format(
-                run=name, state=f"{found.state}, {why}" if why else found.state))
+            state = f"{found.state}, {why}" if why else found.state
+            words = _("{run} is over: {state}. Its output: cloudrun logs {run}")
+        say(here(words.format(run=name, state=state)))
         return int(Exit.OK)
 
 

@@ -78,6 +78,15 @@ class Context:
         self.before_talk()
         self._console(stderr=True).print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No talk and no questions within the block."""
+        self.silent = True
+        try:
+            yield
+        finally:
+            self.silent = False
+
     def emit_json(self, document: Any) -> None:
         """One JSON document on stdout, UTF-8 whatever the locale says."""
         text = json_module.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)

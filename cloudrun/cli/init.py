@@ -21,4 +21,4 @@ def init(
         typer.echo(use_case.example(), nl=False)
         return
     path = use_case.init(Path.cwd())
-    ctx.obj.say(_("wrote {path}; fill in [runs.…], then: cloudrun launch NAME").format(path=path))
+    ctx.obj.say(_("wrote {path}; write your run into it ([runs.NAME], at its end), then: cloudrun launch NAME").format(path=path))

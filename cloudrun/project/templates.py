@@ -7,6 +7,17 @@ from pathlib import Path
 import cloudrun
 from cloudrun.errors import CloudrunError
 
+#: How the session's own status line says how to leave it: the key that begins commands there, as the templates have it.
+_KEYS = {"screenrc": "Ctrl-a", "tmux.conf": "Ctrl-b"}
+
+
+def session_template(name: str, escape: str | None) -> str:
+    """Settings of a session program. `escape` ("^Jj", or None) changes the key that their status line names."""
+    text = template_text(name)
+    if escape is None:
+        return text
+    return text.replace(f"{_KEYS[name]} d leaves", f"Ctrl-{escape.lstrip('^')[:1].lower()} d leaves")
+
 
 def template_text(name: str) -> str:
     """The template's text, line ends LF. Raises CloudrunError("template-missing")."""

@@ -64,6 +64,8 @@ def test_in_resize_out_and_the_terminal_is_given_back(way: Laptop, attached: Ope
     terminal = attached("exp_attach")
     terminal.until(lambda: "步 columns 100" in terminal.picture(), what="the training, at this terminal's size")
     assert b"~ ." in terminal.raw  # how to leave was shown on the way in
+    key = {"screen": "Ctrl-a", "tmux": "Ctrl-b"}[backend]
+    terminal.until(lambda: f"{key} d leaves" in terminal.picture(), what="how to leave, in the session itself")
     terminal.resize(80, 20)
     terminal.until(lambda: "步 columns 80" in terminal.picture(), what="the new size, in the training")
     terminal.type(LEAVE[backend])
@@ -117,6 +119,7 @@ def test_tilde_dot_leaves_a_box_that_is_silent(way: Laptop, box: SshBox, attache
         terminal.pump(0.3)
         terminal.type(b"\r~.")
         assert terminal.ends(20) == 0
+        assert "left exp_attach" in terminal.picture()
         assert termios.tcgetattr(terminal.slave) == terminal.before
     finally:
         for pid in frozen:
@@ -141,6 +144,7 @@ def test_somebody_is_attached_already(way: Laptop, attached: Open, backend: str)
     taker = attached("exp_attach", "--take")
     taker.shows("columns")
     assert first.ends() == 0
+    assert "somebody has taken the session over" in first.picture()
     assert shared.ends() == 0
     taker.type(LEAVE[backend])
     assert taker.ends() == 0

@@ -61,7 +61,8 @@ def test_a_removal_says_what_it_leaves(box: SshBox, cloudrun: Laptop) -> None:
     assert "there again" in cloudrun.run("logs", "exp_gone").out
     cloudrun.run("rm", "exp_gone", "--yes")
     # A pipe has no width that lines would have to be broken to.
-    assert "failed at once: cannot be run: command not found (exit 127)" in cloudrun.run("launch", "exp_long" * 7, "--", "/no/such/program", code=3).err
+    died = cloudrun.run("launch", "exp_long" * 7, "--", "/no/such/program", code=3)
+    assert "failed at once: cannot be run: command not found (exit 127)" in died.err
     table = cloudrun.run("ps").out.splitlines()
     assert len(table) == 2
     assert "exp_long" * 7 in table[1]

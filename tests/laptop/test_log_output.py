@@ -133,3 +133,16 @@ def test_an_encoding_that_cannot_say_it_replaces_it() -> None:
     out = io.BytesIO()
     LineSink(Out(out, "ascii")).data(1, 0, "损失 1\n".encode())
     assert out.getvalue() == b"?? 1\n"
+
+
+@pytest.mark.parametrize("kind", [TerminalSink, RawSink])
+def test_talk_begins_on_a_line_of_its_own(kind: type[TerminalSink] | type[RawSink]) -> None:
+    stream = io.BytesIO()
+    sink = kind(Out(stream, "utf-8"))
+    sink.data(1, 0, b"\r 12%|#   |")
+    sink.aside()
+    sink.aside()
+    assert stream.getvalue() == b"\r 12%|#   |\n"
+    sink.data(1, 11, b"\r100%|####|\n")
+    sink.aside()
+    assert stream.getvalue().endswith(b"100%|####|\n")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from cloudrun.app.init import example
 from cloudrun.errors import CloudrunError
 from cloudrun.project.settings import check_name, find_project, load, project_host, says_nothing, suggest_name
 from cloudrun.project.sizes import parse_size
+from cloudrun.project.templates import session_template
 
 
 def write(folder: Path, text: str) -> Path:
@@ -139,3 +142,18 @@ def test_sizes(text: str | int, size: int) -> None:
 def test_no_sizes(text: str | int) -> None:
     with pytest.raises(ValueError):
         parse_size(text)
+
+
+def test_the_example_holds_no_run_and_each_of_its_lines_is_valid(tmp_path: Path) -> None:
+    assert load(write(tmp_path, example())).runs == {}
+    lines = [re.sub(r"^# (?=\[?[a-z_.0-9]+(\]$| = ))", "", line) for line in example().splitlines()]
+    taken = load(write(tmp_path, "\n".join(line for line in lines if not line.startswith("activate"))))
+    assert taken.runs["exp_resnet50"].command == "python train.py --model resnet50 --lr 1e-4"
+    assert taken.defaults.screen_escape == "^Jj"
+
+
+@pytest.mark.parametrize(("name", "key"), [("screenrc", "Ctrl-a"), ("tmux.conf", "Ctrl-b")])
+def test_a_session_says_the_key_that_leaves_it(name: str, key: str) -> None:
+    assert f"{key} d leaves" in session_template(name, None)
+    assert "Ctrl-j d leaves" in session_template(name, "^Jj")
+    assert key not in session_template(name, "^Jj")
