@@ -69,7 +69,16 @@ class Context:
         """Data for people, on stdout. Text keeps its lines; what is laid out fits the terminal."""
         from rich.text import Text
 
-        self._console(stderr=False).print(renderable, soft_wrap=isinstance(renderable, (str, Text)))
+        console = self._console(stderr=False)
+        soft_wrap = isinstance(renderable, (str, Text))
+        if console.is_terminal:
+            console.print(renderable, soft_wrap=soft_wrap)
+            return
+        with console.capture() as rendered:
+            console.print(renderable, soft_wrap=soft_wrap)
+        for line in rendered.get().split("\n")[:-1]:  # columns are filled up with blanks, which make long lines of short ones
+            print(line.rstrip(" "), file=console.file)
+        console.file.flush()
 
     def say(self, text: str) -> None:
         """A quiet line of talk, on stderr; never markup, so that a path with brackets shows as it is."""

@@ -64,6 +64,16 @@ def test_what_is_not_there_is_not_said(cloudrun: Laptop) -> None:
     assert CloudrunError("no-terminal", what="attach", run="").hint == "cloudrun logs -f"
 
 
+def test_a_pipe_gets_whole_lines_without_blanks_at_their_ends(cloudrun: Laptop) -> None:
+    cloudrun.env["COLUMNS"] = "30"
+    login = "ssh -p 1 -i /a/very/long/path/of/a/key/that/is/wider/than/this root@127.0.0.1"
+    cloudrun.run("host", "add", "box", login, "--no-connect")
+    add(cloudrun, "b")
+    lines = cloudrun.run("host", "ls").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["name", "box", "b"]
+    assert all(line == line.rstrip() for line in lines)
+
+
 def test_only_what_takes_much_of_a_disk_is_named() -> None:
     taken = [{"path": "/data/set", "size_bytes": 40 * 10**9}, {"path": "/data/x", "size_bytes": 135_000}]
     params = {"path": "/data", "free_bytes": 10**9, "total_bytes": 271 * 10**9, "needed_bytes": 5 * 10**9}
