@@ -29,6 +29,10 @@ PIPE_COLUMNS = 10_000
 _TO_A_HOST = re.compile(r"\bcloudrun (?:ps|logs|attach|gpu|stop|rm|doctor|launch)\b(?![^;(]* (?:-H|--host)\b)")
 
 
+#: How long a box that refuses or does not answer is tried: it may be booting.
+CONNECT_TIMEOUT_S = 20.0
+
+
 @dataclass
 class Box:
     """An open box: its host entry, the connection, and the agent that answers on it."""
@@ -184,7 +188,7 @@ class Context:
         return select(name, project_host=lambda: project_host(Path.cwd()))
 
     def connect(
-        self, host: Host, *, accept_new: bool = False, timeout_s: float = 20.0, replace_key_of: str = ""
+        self, host: Host, *, accept_new: bool = False, timeout_s: float | None = None, replace_key_of: str = ""
     ) -> Transport:
         """A connection to the host. `replace_key_of`: a known_hosts name whose key may be replaced. Raises CloudrunError."""
         from cloudrun.config.hosts import known_hosts_path
@@ -192,7 +196,8 @@ class Context:
         from cloudrun.transport.base import Options
 
         options = Options(
-            asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new, connect_timeout_s=timeout_s,
+            asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new,
+            connect_timeout_s=CONNECT_TIMEOUT_S if timeout_s is None else timeout_s,
             replace_key_of=replace_key_of, say=self.say,
         )
         with naming(host.name):
@@ -218,7 +223,7 @@ class Context:
             yield box
 
     @contextmanager
-    def open_host(self, host: Host, *, timeout_s: float = 20.0) -> Iterator[Box]:
+    def open_host(self, host: Host, *, timeout_s: float | None = None) -> Iterator[Box]:
         """`open` for a host entry that is already chosen."""
         from cloudrun.agent.client import AgentClient
 

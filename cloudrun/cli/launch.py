@@ -47,7 +47,8 @@ def launch(
     ] = None,
     allow_large: Annotated[bool, flag("--allow-large", help=_("Send more than 200 MB of code."))] = False,
     wait: Annotated[
-        float, typer.Option("--wait", min=0, max=3600, metavar="SECONDS", help=_("How long a start that writes nothing is watched."))
+        float,
+        typer.Option("--wait", min=0, max=3600, metavar="SECONDS", help=_("How long a start that writes nothing is watched.")),
     ] = 5,
     no_install: Annotated[bool, flag("--no-install", help=_("Install no session program on the box."))] = False,
     json: JsonOption = False,

@@ -138,20 +138,23 @@ def raw() -> Iterator[RawTerminal]:
 
 
 def _catch_signals(wake_write: int) -> Callable[[], None]:
-    """SIGWINCH wakes the loop; TERM and HUP unwind the stack, so that the terminal is restored. Gives the undoing."""
+    """SIGWINCH wakes the loop; TERM and HUP unwind the stack, so that the terminal is restored. Gives the undoing.
+
+    The wake-up goes through the pipe at the moment of the signal: one that comes just before `select` begins would else be
+    noticed only when that ends.
+    """
     def resized(number: int, frame: Any) -> None:
-        try:
-            os.write(wake_write, b"w")
-        except BlockingIOError:
-            pass  # a wake-up is pending already
+        pass  # the byte in the pipe has said it
 
     def ended(number: int, frame: Any) -> None:
         raise SystemExit(128 + number)
 
     handlers = {signal.SIGWINCH: resized, signal.SIGTERM: ended, signal.SIGHUP: ended}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    woken = signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 
     def undo() -> None:
+        signal.set_wakeup_fd(woken)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -361,7 +361,7 @@ def test_the_preflight_refuses_a_full_disk_with_the_figures(box: RpcBox) -> None
     assert params["largest"][0]["path"] == str(box.data / "dataset.tar")
     shown = CloudrunError("disk-low", **params)
     assert "1000 PB" in shown.message
-    assert "dataset.tar (303 kB)" in shown.message or "dataset.tar (300 kB)" in shown.message
+    assert "dataset.tar" not in shown.message  # 300 kB are not what fills this disk
 
 
 def test_two_more_checkpoints_must_fit_and_inodes_count(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ def add(cloudrun: Laptop, *names: str) -> None:
         cloudrun.run("host", "add", name, "ssh -p 1 root@127.0.0.1", "--no-connect")
 
 
-def test_an_error_of_a_host_names_it(cloudrun: Laptop) -> None:
+def test_an_error_of_a_host_names_it(cloudrun: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudrun.cli.context.CONNECT_TIMEOUT_S", 0.5)  # the port refuses; nothing boots there
     add(cloudrun, "box")
     assert 'cloudrun host set box "ssh' in cloudrun.run("ps", code=10).err
     assert 'cloudrun host set box "ssh' in cloudrun.run("logs", "x", code=10).err
