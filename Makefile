@@ -35,7 +35,7 @@ demo:
 
 test: parts
 	@$(MAKE) --no-print-directory env
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not campaign" --durations=10
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not campaign" --durations=10
 
 lint: env
 	$(BIN)/ruff check .
