@@ -155,7 +155,9 @@ class Following:
         self._look()
         if self._request.only_attempt and self._info.attempt > self._reader.position.attempt:
             return True
-        return self._info.state not in LIVE_STATES
+        # A training that outlived its supervisor still writes; how it ends will be in the exit record.
+        outlived = self._info.state == "lost" and self._info.cause == "supervisor-killed"
+        return self._info.state not in LIVE_STATES and not outlived
 
     def _look(self) -> None:
         """Looks at the run where its state was written anew or the last look is old. Raises AgentError when it is gone."""
