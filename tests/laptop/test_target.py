@@ -42,7 +42,7 @@ def test_keys_jumps_and_proxies_of_a_login_command() -> None:
     assert [hop.shown for hop in found.address().jumps] == ["ops@bastion:2200", "inner:22"]
     assert parse("ssh -o 'ProxyCommand=nc -x 127.0.0.1:1080 %h %p' -p 1 h").proxy_command == "nc -x 127.0.0.1:1080 %h %p"
     assert parse(r"ssh -i C:\Users\me\k.pem -p 4 root@h").keys == (Path(r"C:\Users\me\k.pem"),)
-    assert parse("ssh -i keys/k -p 4 root@h").anchored(Path("/work")).text == "ssh -p 4 -i /work/keys/k root@h"
+    assert parse("ssh -i keys/k -p 4 root@h").anchored(Path("/home/me")).text == "ssh -p 4 -i /home/me/keys/k root@h"
 
 
 def test_only_a_target_without_port_is_looked_up_in_the_ssh_configuration() -> None:
