@@ -166,7 +166,7 @@ class Demo:
             _read_for(fd, stream, 2)
             picture = "\n".join(line.rstrip() for line in screen.display).strip("\n")
             os.write(fd, b"\x01d")
-            _read_for(fd, stream, 15, lambda: any("goes on" in line for line in screen.display))
+            _read_for(fd, stream, 15, lambda: any("Back:" in line for line in screen.display))
         finally:
             os.kill(pid, signal.SIGTERM)
             os.waitpid(pid, 0)
