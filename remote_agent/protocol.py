@@ -196,10 +196,6 @@ class Spec:
     #: Fields that people know by another name.
     SET_AS = {"code_digest": "code", "secret_names": "secrets", "min_free_bytes": "min_free", "log_limit_bytes": "log_limit"}
 
-    def same_work(self, other: "Spec") -> bool:
-        """Whether both launches would run the same thing on the same code."""
-        return not self.differing(other)
-
     def differing(self, other: "Spec") -> List[str]:
         """Names of the fields in which the launches differ, as people set them; never values."""
         mine, theirs = encode(self), encode(other)

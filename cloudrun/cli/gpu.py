@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +12,9 @@ from cloudrun.errors import Exit
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from cloudrun.app.gpu import HostGpus
     from cloudrun.cli.context import Box, Context
-
-WATCH_INTERVAL_S = 2.0
 
 
 def gpu(
@@ -37,7 +33,10 @@ def gpu(
         return replace(found, local=box.transport.address.is_local)
 
     if watch:
-        return _watch(context, context.watched(context.host(host), look))
+        from cloudrun.cli.render.gpu import gpu_view
+        from cloudrun.cli.watch import watch as go_on
+
+        return go_on(context, context.watched(context.host(host), look), lambda answer: _show(context, answer), gpu_view)
     with context.open(host) as box:
         return _show(context, look(box))
 
@@ -50,25 +49,3 @@ def _show(context: Context, answer: HostGpus) -> int:
     else:
         context.out(gpu_view(answer))
     return int(Exit.BOX if answer.broken else Exit.OK)
-
-
-def _watch(context: Context, answers: Iterator[HostGpus]) -> int:
-    """Redraws in place on a terminal; into a pipe, and with --json, one answer after the other. Leaving it is no failure."""
-    import sys
-
-    from rich.live import Live
-
-    from cloudrun.cli.render.gpu import gpu_view
-
-    try:
-        if context.json or not sys.stdout.isatty():
-            for answer in answers:
-                _show(context, answer)
-                time.sleep(WATCH_INTERVAL_S)
-        with Live(gpu_view(next(answers)), auto_refresh=False) as live:
-            for answer in answers:
-                live.update(gpu_view(answer), refresh=True)
-                time.sleep(WATCH_INTERVAL_S)
-    except KeyboardInterrupt:
-        pass
-    return int(Exit.OK)

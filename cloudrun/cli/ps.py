@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from cloudrun.app.runs import HostRuns
     from cloudrun.cli.context import Box, Context
 
-WATCH_INTERVAL_S = 2.0
 #: One dead host among many must not hold the others up for long.
 ALL_HOSTS_TIMEOUT_S = 8.0
 
@@ -68,21 +65,9 @@ def _all_again(context: Context, archived: bool) -> Iterator[list[HostRuns]]:
 
 
 def _watch(context: Context, answers: Iterator[list[HostRuns]], with_host: bool) -> int:
-    """Redraws in place on a terminal; into a pipe, and with --json, one answer after the other. Leaving it is no failure."""
-    from rich.live import Live
+    from cloudrun.cli.watch import watch
 
-    try:
-        if context.json or not sys.stdout.isatty():
-            for answer in answers:
-                _show_once(context, answer, with_host)
-                time.sleep(WATCH_INTERVAL_S)
-        with Live(auto_refresh=False) as live:
-            for answer in answers:
-                live.update(_view(answer, with_host), refresh=True)
-                time.sleep(WATCH_INTERVAL_S)
-    except KeyboardInterrupt:
-        pass
-    return 0
+    return watch(context, answers, lambda answer: _show_once(context, answer, with_host), lambda answer: _view(answer, with_host))
 
 
 def _view(answers: list[HostRuns], with_host: bool) -> RenderableType:

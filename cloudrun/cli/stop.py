@@ -42,6 +42,10 @@ def stop(
 
 
 def _words(event: dict[str, Any], grace_s: float) -> str:
+    """A line for an event of the box."""
+    if event.get("event") == "stop-not-written":
+        return _("the wish to stop could not be written on the box ({reason}); stopping all the same").format(
+            reason=event.get("reason", "?"))
     waited = event.get("waited_s")
     if waited:
         return _("still ending, {waited:.0f} s of {grace:.0f} s of grace").format(waited=waited, grace=grace_s)
