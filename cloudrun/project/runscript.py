@@ -10,11 +10,14 @@ import jinja2
 
 from cloudrun.errors import CloudrunError
 from cloudrun.project.quoting import heredoc_delimiter, shell_word
+from cloudrun.project.settings import RunSettings
 from cloudrun.project.templates import template_text
 from remote_agent import protocol
 
 #: Where caches go unless the user says otherwise; below `<data>/cloudrun/cache` (remote_agent.layout.Data.caches).
 _CACHES = {"HF_HOME": "huggingface", "TORCH_HOME": "torch", "XDG_CACHE_HOME": "xdg"}
+#: What decides which Python, and which libraries and cards it sees. No other value of the user's goes to the doctor.
+_PYTHONS = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: Bash gives these a meaning or a value of its own.
 _BASHS_OWN = frozenset((
@@ -39,10 +42,11 @@ def render(spec: protocol.Spec, facts: protocol.BoxFacts, launch: int, secret_fi
         conda_env=None if spec.conda_env is None else _at_home(spec.conda_env, facts.home),
         activate=spec.activate,
         activate_places=_places(spec, facts),
+        activate_words=" ".join(map(shell_word, _places(spec, facts))),
         env=spec.env,
         secret_file=secret_file,
         secret_names=spec.secret_names,
-        cards=None if spec.gpus is None else ",".join(str(card) for card in spec.gpus),
+        cards=_cards(spec.gpus),
         caches={name: posixpath.join(facts.data_dir, "cloudrun", "cache", folder) for name, folder in _CACHES.items()},
         network_turbo=spec.network_turbo,
         log_limit_bytes=spec.log_limit_bytes,
@@ -54,15 +58,51 @@ def render(spec: protocol.Spec, facts: protocol.BoxFacts, launch: int, secret_fi
     return text
 
 
+def activation(settings: RunSettings, home: str, trees: str) -> str:
+    """Bash text that leaves the shell with the Python that a run of these settings would get, or ends it: 125, and why.
+
+    `trees`: the project's folder on the box. A relative `activate` is looked for in whatever tree of it has it.
+    """
+    places = _anywhere(settings, home, trees)
+    return _environment().get_template("doctor.sh.j2").render(
+        home=home, conda_env=None if settings.conda_env is None else _at_home(settings.conda_env, home),
+        activate=settings.activate, activate_words=" ".join("*".join(map(shell_word, parts)) for parts in places),
+        activate_places=["*".join(parts) for parts in places],
+        env={name: str(value) for name, value in settings.env.items() if name in _PYTHONS},
+        cards=_cards(settings.gpus),
+    )
+
+
+def _anywhere(settings: RunSettings, home: str, trees: str) -> list[tuple[str, ...]]:
+    """Where `activate` may be meant; of a place in a tree what stands before and after the tree's name."""
+    if settings.activate is None:
+        return []
+    place = _at_home(settings.activate, home)
+    workdir = _at_home(settings.workdir or "", home)
+    inside = posixpath.join(workdir, place)
+    if inside.startswith("/"):
+        return [(inside,)]
+    return list(dict.fromkeys([(f"{trees}/", f"/{posixpath.normpath(inside)}"), (f"{trees}/", f"/{place}")]))
+
+
 @lru_cache(maxsize=1)
 def _template() -> jinja2.Template:
+    return _environment().get_template("run.sh.j2")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(template_text), undefined=jinja2.StrictUndefined, autoescape=False,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, newline_sequence="\n",
     )
     environment.filters["word"] = shell_word
     environment.filters["delimiter"] = heredoc_delimiter
-    return environment.get_template("run.sh.j2")
+    return environment
+
+
+def _cards(gpus: list[int] | None) -> str | None:
+    return None if gpus is None else ",".join(str(card) for card in gpus)
 
 
 def _bash_text(text: str) -> str:

@@ -47,6 +47,8 @@ class Login:
 
     def __init__(self, address: Address, options: Options) -> None:
         self.user = address.user or getpass.getuser()
+        #: What opened the box, for people; "" until something did.
+        self.opened_by = ""
         self._address = address
         self._options = options
         self._candidates: Iterator[Candidate] | None = None
@@ -97,6 +99,7 @@ class Login:
             self._candidates = itertools.chain([Candidate(candidate.label, _just(key), candidate.blob)], self._candidates or ())
             raise LinkLost from error
         self._proven = offer
+        self.opened_by = candidate.label
         return True
 
     def _offer(self, link: Link, key: paramiko.PKey) -> bool:
@@ -138,11 +141,13 @@ class Login:
         if self._typed is not None:  # typed already, and the server had hung up before it was sent
             return self._send_password(link, self._typed)
         if not self._methods and self._guarded(link, lambda link: link.auth_none(self.user)):
+            self.opened_by = _("nothing: the box asks for nothing")
             return True
         if "password" in self._methods:
             return self._by_password(link)
         if "keyboard-interactive" in self._methods:
-            self._tried.append(_("the box's own questions (keyboard-interactive)"))
+            self.opened_by = _("the box's own questions (keyboard-interactive)")
+            self._tried.append(self.opened_by)
             return self._guarded(link, self._answer_questions)
         return False
 
@@ -166,6 +171,7 @@ class Login:
             self._typed = None
             return False
         self._proven = send
+        self.opened_by = _("a password")
         return True
 
     def _answer_questions(self, link: Link) -> None:

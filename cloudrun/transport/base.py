@@ -98,6 +98,16 @@ class Channel(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class Met:
+    """How a connection came about; empty where there is none (this machine). `known_in`: the file that knows the host key."""
+
+    login: str = ""
+    key_type: str = ""
+    fingerprint: str = ""
+    known_in: str = ""
+
+
 @dataclass
 class Counts:
     """How much of the connection was used; a test holds them to the promises."""
@@ -113,6 +123,10 @@ class Transport(Protocol):
 
     address: Address
     counts: Counts
+
+    @property
+    def met(self) -> Met:
+        """What opened the box and which key the box showed, for the doctor."""
 
     def exec(self, command: str, terminal: TerminalSize | None = None, term: str = "xterm-256color") -> Channel:
         """Runs `command` by the user's login shell, with a pty of that size where `terminal` is given."""

@@ -14,7 +14,7 @@ from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 from cloudrun.transport import hostkeys
 from cloudrun.transport.auth import LinkLost, Login
-from cloudrun.transport.base import Address, Options
+from cloudrun.transport.base import Address, Met, Options
 from cloudrun.transport.link import Link
 from cloudrun.transport.proxy import ProxyProgram
 from cloudrun.transport.wire import Pipe, WatchedSocket
@@ -55,6 +55,12 @@ class Dialler:
             link.keep_asking()
             return link
         raise CloudrunError("login-cut", host=self.address.shown, user=self._login.user)
+
+    def met(self, link: Link) -> Met:
+        """How that connection came about."""
+        key = link.server_key()
+        where = _store(self._options).where(hostkeys.known_name(self.address.hostname, self.address.port), key)
+        return Met(self._login.opened_by, key.kind, key.fingerprint, str(where or ""))
 
     def close(self) -> None:
         """Closes the jump hosts' connections; those that `open` gave are the caller's."""

@@ -118,6 +118,13 @@ class KnownHosts:
         theirs = [line for path in self._users for line in self._lines(path)]
         return [line.key for line in theirs if not line.marker and matches(line.hosts, name)]
 
+    def where(self, name: str, key: HostKey) -> Path | None:
+        """The file that knows this key by that name; None where none does."""
+        for path in (self.path, *self._users):
+            if any(not line.marker and line.key == key and matches(line.hosts, name) for line in self._lines(path)):
+                return path
+        return None
+
     def revoked(self, key: HostKey) -> bool:
         """Whether any file says that this key must never be trusted, under whatever name."""
         files = [self.path, *self._users]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cloudrun.errors import CloudrunError
-from cloudrun.transport.base import Address, Counts, Options, TerminalSize
+from cloudrun.transport.base import Address, Counts, Met, Options, TerminalSize
 from cloudrun.transport.tail import Tail
 
 #: What a command may take to end by itself when its channel is closed, before it is made to.
@@ -118,6 +118,10 @@ class LocalTransport:
         self.address = address
         self.counts = Counts(connections=1)
         self._channels: list[LocalChannel] = []
+
+    @property
+    def met(self) -> Met:
+        return Met()
 
     def exec(self, command: str, terminal: TerminalSize | None = None, term: str = "xterm-256color") -> LocalChannel:
         try:

@@ -13,7 +13,7 @@ import paramiko
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 from cloudrun.transport import sftp
-from cloudrun.transport.base import Address, Counts, Options, TerminalSize
+from cloudrun.transport.base import Address, Counts, Met, Options, TerminalSize
 from cloudrun.transport.dial import Dialler
 from cloudrun.transport.link import WINDOW_BYTES, Link
 from cloudrun.transport.tail import Tail
@@ -149,6 +149,10 @@ class SshTransport:
         self.counts.connections += 1
         self._links.append(link)
         return link
+
+    @property
+    def met(self) -> Met:
+        return self._dialler.met(self._links[0])
 
     def exec(self, command: str, terminal: TerminalSize | None = None, term: str = "xterm-256color") -> SshChannel:
         channel, link = self._session()
