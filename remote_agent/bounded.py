@@ -9,11 +9,14 @@ import json
 import os
 import select
 import signal
+import threading
 import time
 from typing import Any, Callable, List
 
 #: Children that were killed and had not gone yet; a child that hangs in the kernel goes when its mount does.
 _left: List[int] = []
+#: Several may ask side by side; a child is reaped once.
+_reaping = threading.Lock()
 
 
 def in_child(ask: Callable[[], Any], deadline_s: float) -> Any:
@@ -35,7 +38,8 @@ def in_child(ask: Callable[[], Any], deadline_s: float) -> Any:
             os.kill(pid, signal.SIGKILL)
         except OSError:
             pass
-        _left.append(pid)
+        with _reaping:
+            _left.append(pid)
         _reap()
     answer = json.loads(data.decode("ascii"))
     if "errno" in answer:
@@ -93,10 +97,12 @@ def _read(reader: int, deadline_s: float) -> bytes:
 
 
 def _reap() -> None:
-    for pid in list(_left):
-        try:
-            gone = os.waitpid(pid, os.WNOHANG)[0] == pid
-        except OSError:
-            gone = True
-        if gone:
-            _left.remove(pid)
+    with _reaping:
+        _left[:] = [pid for pid in _left if not _gone(pid)]
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except OSError:
+        return True

@@ -1,19 +1,29 @@
-"""`cloudrun doctor`: whether the box can be reached, and what its agent finds there."""
+"""`cloudrun doctor`: how the box is reached, whether it can be, and what its agent finds there."""
 
 from __future__ import annotations
 
+import posixpath
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cloudrun.agent.client import AgentClient
+from cloudrun.app import doctor_link
 from cloudrun.errors import CloudrunError, Exit
+from cloudrun.project.runscript import activation
+from cloudrun.project.settings import RunSettings
+from cloudrun.transport.base import Address, Transport
 from remote_agent import protocol
+from remote_agent.protocol import Check
 
 TIMEOUT_S = 60.0
-#: What keeps one from the box, and what keeps the agent from running there; anything else is no finding but an error.
-_NO_WAY = (Exit.UNREACHABLE, Exit.AUTHENTICATION, Exit.HOST_KEY_CHANGED, Exit.HOST_KEY_UNKNOWN, Exit.UNKNOWN_OUTCOME)
 _SEVERITY = ("ok", "warning", "failure")
+#: Which line a failed connection belongs to; anything else is no finding but an error.
+_LINE_OF = {
+    Exit.UNREACHABLE: "reachable", Exit.UNKNOWN_OUTCOME: "reachable", Exit.AUTHENTICATION: "login",
+    Exit.HOST_KEY_CHANGED: "host-key", Exit.HOST_KEY_UNKNOWN: "host-key",
+}
 
 
 @dataclass(frozen=True)
@@ -21,44 +31,128 @@ class Examination:
     """What was found, in the order in which it is shown. Codes; `cloudrun.cli.render` makes the words."""
 
     host: str
-    checks: tuple[protocol.Check, ...]
+    checks: tuple[Check, ...]
     #: The box is this machine: there is no provider to turn to.
     local: bool = False
+    took_s: float | None = None
+
+    @property
+    def worst(self) -> str:
+        """ok | warning | failure."""
+        return max((check.status for check in self.checks if check.status in _SEVERITY), key=_SEVERITY.index, default="ok")
 
     @property
     def exit_code(self) -> Exit:
         """Says the worst."""
-        worst = max((_SEVERITY.index(check.status) for check in self.checks if check.status in _SEVERITY), default=0)
-        return (Exit.OK, Exit.DOCTOR_WARNING, Exit.DOCTOR_FAILURE)[worst]
+        return (Exit.OK, Exit.DOCTOR_WARNING, Exit.DOCTOR_FAILURE)[_SEVERITY.index(self.worst)]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What decides the Python of a run: settings of the project's run, and the project's name on the box."""
+
+    settings: RunSettings
+    project: str
+    #: Why cloudrun.toml could not be read, where it could not.
+    problem: CloudrunError | None = None
 
 
 @dataclass(frozen=True)
 class Patient:
-    """The host to look at. `address` as people write it; `python` as it is configured; `local`: it is this machine."""
+    """The host to look at. `python` as it is configured."""
 
     host: str
-    address: str
+    address: Address
     data_dir: str | None
     python: str | None = None
-    local: bool = False
+    training: Training = field(default_factory=lambda: Training(RunSettings(), "project"))
+
+    @property
+    def local(self) -> bool:
+        return self.address.is_local
 
 
-def examine(patient: Patient, open_agent: Callable[[], AbstractContextManager[AgentClient]]) -> Examination:
+@dataclass(frozen=True)
+class Means:
+    """How to get to the box and to speak with its agent."""
+
+    connect: Callable[[], Transport]
+    speak: Callable[[Transport, str | None], AgentClient] = AgentClient.open
+    #: Seconds since 1970 on this machine, and seconds that nobody sets.
+    wall: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+
+
+def examine(patient: Patient, means: Means) -> Examination:
     """Opens the box and asks its agent. No way to the box is a finding, not an error; raises CloudrunError for the rest."""
-    reachable = protocol.Check("reachable", "ok", "reachable", {"address": patient.address})
+    began = means.monotonic()
+    checks = (*_settings_line(patient), *_project_line(patient.training), *_of_the_way(patient, means))
+    found = Examination(patient.host, tuple(checks), patient.local)
+    return replace(found, took_s=means.monotonic() - began)
+
+
+def _settings_line(patient: Patient) -> list[Check]:
+    return [] if patient.local else [doctor_link.settings(patient.address)]
+
+
+def _project_line(training: Training) -> list[Check]:
+    error = training.problem
+    return [] if error is None else [Check("project", "failure", error.code, error.params, hint=error.code)]
+
+
+def _of_the_way(patient: Patient, means: Means) -> list[Check]:
+    """The way to the box, and what lies at its end."""
     try:
-        with open_agent() as client:
-            answer = client.call("doctor", {"data_dir": patient.data_dir, "python": patient.python}, timeout_s=TIMEOUT_S)
+        transport = means.connect()
     except CloudrunError as error:
-        return Examination(patient.host, _without_agent(error, reachable), patient.local)
-    found = [protocol.decode(protocol.Check, check) for check in answer["checks"]]
-    return Examination(patient.host, (reachable, *found), patient.local)
+        return _no_way(patient, error)
+    try:
+        return _of_the_box(patient, means, transport)
+    finally:
+        transport.close()
 
 
-def _without_agent(error: CloudrunError, reachable: protocol.Check) -> tuple[protocol.Check, ...]:
-    if error.exit_code in _NO_WAY:
-        return (protocol.Check("reachable", "failure", error.code, error.params, hint=error.code),)
-    if error.exit_code == Exit.AGENT:
-        name = "python" if "python" in error.code else "agent"
-        return (reachable, protocol.Check(name, "failure", error.code, error.params, hint=error.code))
-    raise error
+def _of_the_box(patient: Patient, means: Means, transport: Transport) -> list[Check]:
+    opened = [] if patient.local else doctor_link.opened(transport.met)
+    try:
+        client = means.speak(transport, patient.python)
+    except CloudrunError as error:
+        return _no_agent(patient, opened, error)
+    try:
+        trips = doctor_link.measure(lambda: _time_on(client), means.wall, means.monotonic)
+        answer = client.call("doctor", _question(patient, client), timeout_s=TIMEOUT_S)
+    except CloudrunError as error:
+        return _no_agent(patient, opened, error)
+    finally:
+        client.close()
+    found = [protocol.decode(Check, check) for check in answer["checks"]]
+    clock = [] if patient.local else [doctor_link.clock(trips)]
+    return [doctor_link.reachable(patient.address, trips), *opened, *clock, *found]
+
+
+def _time_on(client: AgentClient) -> float:
+    return float(client.call("clock", {}, timeout_s=TIMEOUT_S)["time_s"])
+
+
+def _question(patient: Patient, client: AgentClient) -> dict[str, Any]:
+    home = client.hello.home
+    trees = posixpath.join(home, "cloudrun", patient.training.project)
+    return {"data_dir": patient.data_dir, "python": patient.python,
+            "activation": activation(patient.training.settings, home, trees)}
+
+
+def _no_way(patient: Patient, error: CloudrunError) -> list[Check]:
+    line = _LINE_OF.get(error.exit_code)
+    if line is None:
+        raise error
+    before = [doctor_link.answers(patient.address)] if line != "reachable" else []
+    return [*before, Check(line, "failure", error.code, error.params, hint=error.code)]
+
+
+def _no_agent(patient: Patient, opened: list[Check], error: CloudrunError) -> list[Check]:
+    error.params.setdefault("host_name", patient.host)
+    if error.exit_code not in (Exit.AGENT, Exit.BOX):
+        return _no_way(patient, error)
+    name = "python" if "python" in error.code else "agent"
+    failed = Check(name, "failure", error.code, error.params, hint=error.code)
+    return [doctor_link.answers(patient.address), *opened, failed]

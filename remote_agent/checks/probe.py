@@ -12,10 +12,12 @@ from remote_agent.protocol import AgentError, Check
 
 @dataclass(frozen=True)
 class Asked:
-    """What the laptop knows of the host: its configured data disk and Python, or None."""
+    """What the laptop knows of the host: its configured data disk and Python, or None; and the bash text that activates what a
+    training of the project runs under."""
 
     data_dir: Optional[str] = None
     python: Optional[str] = None
+    activation: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def run_all(probes: Sequence[Probe], asked: Asked) -> List[Check]:
     found: List[Check] = []
     for probe, thread in zip(probes, threads):
         thread.join(max(0.0, began + probe.deadline_s - time.monotonic()))
-        late = Check(probe.name, "failure", "no-answer", {"deadline_s": probe.deadline_s})
+        late = Check(probe.name, "failure", "no-answer", {"deadline_s": probe.deadline_s}, hint="no-answer")
         found.extend(answers.get(probe.name, [late]))
     return found
 
@@ -52,5 +54,8 @@ def _guarded(probe: Probe, asked: Asked) -> List[Check]:
         return probe.check(asked)
     except AgentError as error:
         return [Check(probe.name, "failure", error.code, error.params, hint=error.code)]
+    except TimeoutError:
+        return [Check(probe.name, "failure", "no-answer", {"deadline_s": probe.deadline_s}, hint="no-answer")]
     except Exception as error:
-        return [Check(probe.name, "failure", "check-broke", {"detail": "%s: %s" % (type(error).__name__, error)})]
+        detail = "%s: %s" % (type(error).__name__, error)
+        return [Check(probe.name, "failure", "check-broke", {"detail": detail}, hint="check-broke")]

@@ -86,6 +86,11 @@ def _doctor(call: Call) -> Any:
     return check(call)
 
 
+def _clock(call: Call) -> Any:
+    from remote_agent.rpc.doctor import clock
+    return clock(call)
+
+
 def _code_offer(call: Call) -> Any:
     from remote_agent import code
     from remote_agent.protocol import CodeOffer
@@ -101,5 +106,5 @@ def _code_receive(call: Call) -> Any:
 
 OPERATIONS: Dict[str, Operation] = {
     "ps": _ps, "prepare": _prepare, "launch": _launch, "stop": _stop, "remove": _remove, "attach": _attach,
-    "gpu": _gpu, "doctor": _doctor, "code.offer": _code_offer, "code.receive": _code_receive,
+    "gpu": _gpu, "doctor": _doctor, "clock": _clock, "code.offer": _code_offer, "code.receive": _code_receive,
 }

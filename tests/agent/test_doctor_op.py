@@ -26,7 +26,10 @@ GB = 10**9
 def test_it_answers_from_real_parts(tmp_path: Path) -> None:
     found = ask("doctor", doctor.check, data_dir=str(tmp_path))["checks"]
     by_name = {check["name"]: check for check in found}
-    assert list(by_name) == ["python", "data-disk", "disk-space", "inodes", "sessions", "gpu"]
+    assert list(by_name) == [
+        "python", "training-python", "torch", "gpu", "data-disk", "disk-space", "inodes", "data-write", "system-disk", "memory",
+        "shared-memory", "sessions", "sockets", "pty", "locale", "packages", "login-keys"]
+    assert {check["found"] for check in found} & {"check-broke", "no-answer"} == set()
     assert by_name["python"]["params"]["path"] == sys.executable
     assert by_name["data-disk"]["params"]["path"] == str(tmp_path)
     assert by_name["disk-space"]["params"]["free_bytes"] > 0
