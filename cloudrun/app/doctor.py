@@ -22,7 +22,7 @@ _SEVERITY = ("ok", "warning", "failure")
 #: Which line a failed connection belongs to; anything else is no finding but an error.
 _LINE_OF = {
     Exit.UNREACHABLE: "reachable", Exit.UNKNOWN_OUTCOME: "reachable", Exit.AUTHENTICATION: "login",
-    Exit.HOST_KEY_CHANGED: "host-key", Exit.HOST_KEY_UNKNOWN: "host-key",
+    Exit.HOST_KEY_CHANGED: "host-key", Exit.HOST_KEY_UNKNOWN: "host-key", Exit.CONFIG: "ssh",
 }
 
 
@@ -34,7 +34,7 @@ class Examination:
     checks: tuple[Check, ...]
     #: The box is this machine: there is no provider to turn to.
     local: bool = False
-    took_s: float | None = None
+    took_s: float = 0.0
 
     @property
     def worst(self) -> str:
@@ -62,14 +62,15 @@ class Patient:
     """The host to look at. `python` as it is configured."""
 
     host: str
-    address: Address
+    #: None where the settings of ssh do not tell: connecting says why.
+    address: Address | None
     data_dir: str | None
     python: str | None = None
     training: Training = field(default_factory=lambda: Training(RunSettings(), "project"))
 
     @property
     def local(self) -> bool:
-        return self.address.is_local
+        return self.address is not None and self.address.is_local
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,15 @@ class Means:
 def examine(patient: Patient, means: Means) -> Examination:
     """Opens the box and asks its agent. No way to the box is a finding, not an error; raises CloudrunError for the rest."""
     began = means.monotonic()
-    checks = (*_settings_line(patient), *_project_line(patient.training), *_of_the_way(patient, means))
+    way = _of_the_way(patient, means)
+    settings = [] if any(check.name == "ssh" for check in way) else _settings_line(patient)
+    checks = (*_project_line(patient.training), *settings, *way)
     found = Examination(patient.host, tuple(checks), patient.local)
     return replace(found, took_s=means.monotonic() - began)
 
 
 def _settings_line(patient: Patient) -> list[Check]:
-    return [] if patient.local else [doctor_link.settings(patient.address)]
+    return [] if patient.local or patient.address is None else [doctor_link.settings(patient.address)]
 
 
 def _project_line(training: Training) -> list[Check]:
@@ -127,7 +130,7 @@ def _of_the_box(patient: Patient, means: Means, transport: Transport) -> list[Ch
         client.close()
     found = [protocol.decode(Check, check) for check in answer["checks"]]
     clock = [] if patient.local else [doctor_link.clock(trips)]
-    return [doctor_link.reachable(patient.address, trips), *opened, *clock, *found]
+    return [doctor_link.reachable(trips), *opened, *clock, *found]
 
 
 def _time_on(client: AgentClient) -> float:
@@ -145,7 +148,7 @@ def _no_way(patient: Patient, error: CloudrunError) -> list[Check]:
     line = _LINE_OF.get(error.exit_code)
     if line is None:
         raise error
-    before = [doctor_link.answers(patient.address)] if line != "reachable" else []
+    before = [doctor_link.answers()] if line in ("host-key", "login") else []
     return [*before, Check(line, "failure", error.code, error.params, hint=error.code)]
 
 
@@ -155,4 +158,4 @@ def _no_agent(patient: Patient, opened: list[Check], error: CloudrunError) -> li
         return _no_way(patient, error)
     name = "python" if "python" in error.code else "agent"
     failed = Check(name, "failure", error.code, error.params, hint=error.code)
-    return [doctor_link.answers(patient.address), *opened, failed]
+    return [doctor_link.answers(), *opened, failed]

@@ -12,6 +12,8 @@ from cloudrun.i18n import _
 if TYPE_CHECKING:
     from cloudrun.app.doctor import Training
     from cloudrun.cli.context import Context
+    from cloudrun.config.hosts import Host
+    from cloudrun.transport.base import Address
 
 
 def doctor(
@@ -29,13 +31,23 @@ def doctor(
 
     context: Context = ctx.obj
     chosen = context.host(host)
-    patient = Patient(chosen.name, chosen.address, chosen.data_dir, chosen.python, _training(context, run))
+    patient = Patient(chosen.name, _address(chosen), chosen.data_dir, chosen.python, _training(context, run))
     examination = examine(patient, Means(lambda: context.connect(chosen)))
     if context.json:
         context.emit_json(doctor_document(examination, context.here))
     else:
         context.out(doctor_lines(examination, context.here))
     return int(examination.exit_code)
+
+
+def _address(host: Host) -> Address | None:
+    """None where the settings of ssh are wrong: the doctor's line says so when it connects."""
+    from cloudrun.errors import CloudrunError
+
+    try:
+        return host.address
+    except CloudrunError:
+        return None
 
 
 def _training(context: Context, run: str | None) -> Training:

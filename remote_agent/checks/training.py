@@ -28,7 +28,10 @@ def check(asked: Asked) -> List[Check]:
     text = "%s\n%s" % (asked.activation, _FIND)
     bash = shutil.which("bash") or "/bin/bash"
     argv = [bash, "--norc", "-c", text, "cloudrun", "python", torchprobe.TEXT, torchprobe.MARK]
-    return judge(programs.run(argv, IMPORT_S, environment.clean({})))
+    try:
+        return judge(programs.run(argv, IMPORT_S, environment.clean({})))
+    except OSError:
+        return [Check("training-python", "failure", "training-python-no-bash", {}, hint="training-python-no-bash")]
 
 
 def judge(done: programs.Finished) -> List[Check]:

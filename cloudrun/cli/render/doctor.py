@@ -66,11 +66,14 @@ def _closing(examination: Examination, here: Here) -> Text:
 
 
 def _summary(examination: Examination, failures: int, warnings: int) -> str:
-    count = len(examination.checks)
-    if not failures and not warnings:
-        return _("{host}: all is well, {count} × ok").format(host=examination.host, count=count)
-    return _("{host}: {failures} × failure, {warnings} × warning, {well} × ok").format(
-        host=examination.host, failures=failures, warnings=warnings, well=count - failures - warnings)
+    if failures:
+        words = _("{host}: {failures} × failure, {warnings} × warning, {well} × ok, in {took_s:.1f} s")
+    elif warnings:
+        words = _("{host}: no failure, {warnings} × warning, {well} × ok, in {took_s:.1f} s")
+    else:
+        words = _("{host}: all is well, {well} × ok, in {took_s:.1f} s")
+    well = len(examination.checks) - failures - warnings
+    return words.format(host=examination.host, failures=failures, warnings=warnings, well=well, took_s=examination.took_s)
 
 
 def _hint(check: Check, examination: Examination, here: Here) -> str | None:

@@ -25,6 +25,7 @@ HINTS = {
     "put-failed": N_("log in and look: df -h ~; ls -ld ~ ~/.cloudrun"),
     "python-configured": N_("cloudrun host set {host} --python {path}   (or --python \"\" to have it looked for)"),
     "training-python-none": N_("name an environment in cloudrun.toml: conda_env = \"NAME\" or activate = \"/path/to/venv\""),
+    "training-python-no-bash": N_("apt-get install -y bash (apk add bash)"),
     "training-python-broken": N_(
         "mend conda_env or activate in cloudrun.toml; what there is, on the box: conda env list; ls -d ~/*/bin/activate"),
     "training-python-slow": N_("log in and see what hangs: time python -c pass; df -h   (a network disk on PATH is usual)"),
