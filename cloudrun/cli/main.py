@@ -10,6 +10,7 @@ import typer
 from cloudrun import __version__
 from cloudrun.cli import attach, doctor, gpu, hosts, init, launch, logs, ps, rm, stop
 from cloudrun.cli.context import Context
+from cloudrun.cli.encoding import accept_every_letter
 from cloudrun.cli.parsing import Command, Group, LaunchCommand
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
@@ -60,6 +61,7 @@ def _settings(
 def run(arguments: list[str]) -> int:
     """Runs one command line and gives its exit code. No exception leaves it, whatever happens beneath."""
     # --json and --debug are looked for by hand first: an error in the command line itself has to honour them.
+    accept_every_letter()
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     context = Context(debug="--debug" in own, json="--json" in own)
     try:

@@ -132,6 +132,14 @@ def test_a_box_that_answers_and_has_no_agent() -> None:
     assert [check.name for check in examined(Box([], no_agent=CloudrunError(code_with(Exit.AGENT)))).checks][-1] != "reachable"
 
 
+def test_settings_of_ssh_that_are_wrong_are_a_line() -> None:
+    error = CloudrunError("ssh-config-wrong", name="box", detail="line 3: Bad configuration option: portt")
+    found = examined(Box([], refuses=error), replace(PATIENT, address=None))
+    assert [(check.name, check.status, check.found) for check in found.checks] == [("ssh", "failure", "ssh-config-wrong")]
+    unwritable = examined(Box([], refuses=CloudrunError("known-hosts-unwritable", path="/x", detail="read-only")))
+    assert [(check.name, check.status) for check in unwritable.checks] == [("ssh", "failure")]
+
+
 def test_what_is_no_finding_stays_an_error() -> None:
     with pytest.raises(CloudrunError):
         examined(Box([], refuses=CloudrunError("usage", detail="x")))
