@@ -11,6 +11,8 @@ from remote_agent.protocol import DEFAULT_MIN_FREE_BYTES, AgentError, DataDisk
 
 #: Where providers mount the disk that outlives the instance's system disk.
 KNOWN = ("/root/autodl-tmp", "/workspace", "/hy-tmp")
+#: AutoDL's network disks: shared by the boxes of a region, slow, and few files. Never chosen by ourselves.
+NETWORK = ("/root/autodl-fs", "/root/autodl-nas")
 DEADLINE_S = 5.0
 
 
@@ -89,7 +91,7 @@ def _largest_mounted(mounted: List[mounts.Mount]) -> Optional[DataDisk]:
 def _may_hold_runs(mount: mounts.Mount, root: Optional[mounts.Mount]) -> bool:
     return (
         mount.writable and mount.fs_type not in mounts.PSEUDO and mount.fs_type not in mounts.MEMORY
-        and mount.point != "/" and (root is None or mount.device != root.device)
+        and mount.point != "/" and mount.point not in NETWORK and (root is None or mount.device != root.device)
         and not any(mounts.beneath(mount.point, folder) for folder in mounts.SYSTEM)
     )
 

@@ -24,8 +24,6 @@ WRITE_S = 6.0
 _LOOK_S = 3.0
 #: A container's own layer: it goes when the box is released or its image is reset.
 LAYERS = ("overlay", "aufs")
-#: AutoDL's network disks: shared by the boxes of a region, slow, and few files.
-NETWORK_PLACES = ("/root/autodl-fs", "/root/autodl-nas")
 _NETWORK_TYPES = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "lustre", "glusterfs", "beegfs", "gpfs", "wekafs")
 _NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.juicefs", "fuse.glusterfs", "fuse.ceph", "fuse.rclone", "fuse.ossfs",
                  "fuse.gcsfuse", "fuse.cosfs", "fuse.seaweedfs", "fuse.mfs")
@@ -55,7 +53,7 @@ def check_system(asked: Asked) -> List[Check]:
 def check_network(asked: Asked) -> List[Check]:
     """A line only where the provider's network disk is there."""
     mounted = mounts.read()
-    return [_network_line(place) for place in NETWORK_PLACES if any(mount.point == place for mount in mounted)]
+    return [_network_line(place) for place in disk.NETWORK if any(mount.point == place for mount in mounted)]
 
 
 def places(found: DataDisk, mount: Optional[mounts.Mount], real: str) -> Check:
@@ -68,7 +66,7 @@ def places(found: DataDisk, mount: Optional[mounts.Mount], real: str) -> Check:
 
 
 def _remark(found: DataDisk, mount: Optional[mounts.Mount], real: str) -> Optional[str]:
-    if any(mounts.beneath(real, place) for place in NETWORK_PLACES):
+    if any(mounts.beneath(real, place) for place in disk.NETWORK):
         return "data-disk-autodl-fs"
     if found.warning is not None and found.warning != "data-disk-not-there":
         return found.warning

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from typing import List, Optional
 
 from remote_agent import layout, mounts, programs
@@ -21,7 +20,7 @@ _BACKENDS = ("screen", "tmux")
 
 
 def check_pty(asked: Asked) -> List[Check]:
-    """By really opening one, and again by its name, as a program in it would."""
+    """By really opening one, which must have a name: screen and tmux look for it."""
     try:
         name = _opened()
     except OSError as error:
@@ -37,11 +36,9 @@ def _opened() -> str:
     except OSError as error:
         raise OSError(error.errno, error.strerror, "/dev/ptmx") from error
     try:
-        name = os.ttyname(slave)
-        if not stat.S_ISCHR(os.stat(name).st_mode):
-            raise OSError(0, "is no terminal", name)
-        os.close(os.open(name, os.O_RDWR | os.O_NOCTTY))
-        return name
+        return os.ttyname(slave)
+    except OSError as error:  # made, and not to be found: another /dev/pts than the one it was made in
+        raise OSError(error.errno, error.strerror, "/dev/pts") from error
     finally:
         os.close(master)
         os.close(slave)

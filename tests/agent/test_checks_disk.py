@@ -95,6 +95,11 @@ def test_autodls_network_disk_is_recognised(tmp_path: Path) -> None:
     assert found[2][4]["path"] == "/root/autodl-fs"
 
 
+def test_autodls_network_disk_is_never_chosen_by_itself() -> None:
+    assert disk.disk._may_hold_runs(mounts.Mount("/root/data", "0:50", "nfs4", True), None)
+    assert not disk.disk._may_hold_runs(mounts.Mount("/root/autodl-fs", "0:50", "nfs4", True), None)
+
+
 @pytest.mark.parametrize(("fs_type", "code"), [
     ("ext4", "data-disk"), ("xfs", "data-disk"), ("overlay", "data-disk-on-layer"), ("nfs4", "data-disk-network"),
     ("fuse.juicefs", "data-disk-network"), ("aufs", "data-disk-on-layer"), ("fuse.lxcfs", "data-disk"),
@@ -132,6 +137,17 @@ def test_a_disk_that_hangs_costs_its_deadline(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(writing, "_write", lambda place: os.close(os.open(pipe, os.O_WRONLY)))
     with pytest.raises(TimeoutError):
         writing.try_in(str(tmp_path), 0.2)
+
+
+def test_a_write_that_fails_only_when_it_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a dying disk and a full network disk do."""
+    def flush(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(writing.os, "fsync", flush)
+    line = disk.judge_write("data-write", str(tmp_path))
+    assert (line.status, line.found, line.params["detail"]) == ("failure", "write-error", "Input/output error")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_has_no_second_line() -> None:

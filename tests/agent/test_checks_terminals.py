@@ -23,6 +23,8 @@ print(line.status, line.found, line.hint, line.params)
 
 @pytest.mark.parametrize("shell", [
     "mount -t tmpfs t /dev/pts", "while umount -l /dev/pts 2>/dev/null; do :; done", "mount -t tmpfs t /dev",
+    # Made in one place and looked for in another.
+    "mount -t devpts -o ptmxmode=666 t /mnt && mount --bind /mnt/ptmx /dev/ptmx && mount -t tmpfs t /dev/pts",
 ])
 def test_without_dev_pts_no_terminal_can_be_opened(tmp_path: Path, shell: str) -> None:
     said = in_mount_namespace(tmp_path, shell, TELL % "check_pty", "/usr/bin/python3")

@@ -112,7 +112,7 @@ _SYSTEM = {
     "sessions-all-broken": N_("{broken} is there and does not run: a run gets a detached process, attach can only watch"),
     "no-session-program": N_("neither screen nor tmux: a run gets a detached process, and attach can only watch"),
     "sockets": N_("{path} holds sockets"),
-    "sockets-elsewhere": N_("{path}, a private folder (0700): the one in the home holds none"),
+    "sockets-elsewhere": N_("{path}, private (0700): the home's is too long, or holds none"),
     "sockets-refused": N_("no folder holds a session's socket: {reason}"),
     "pty": N_("one was opened: {path}"),
     "pty-refused": N_("none can be opened, so neither screen nor tmux can hold a run: {detail}"),

@@ -33,8 +33,8 @@ HINTS = {
     "torch-broken": N_("on the box, for the whole message: {path} -c 'import torch'"),
     "torch-slow": N_("try on the box: time {path} -c 'import torch'; an environment on a network disk is slow each time"),
     "torch-cpu-beside-gpu": N_(
-        "{path} -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu121   "
-        "(or another environment in cloudrun.toml: conda_env)"),
+        "{path} -m pip install --force-reinstall torch   (Linux gets CUDA by default); "
+        "or another environment in cloudrun.toml: conda_env"),
     "torch-blind": N_("on the box: {path} -c 'import torch; torch.zeros(1).cuda()'; is CUDA_VISIBLE_DEVICES set?"),
     "torch-driver-old": N_(
         "a torch built for an older CUDA (https://pytorch.org/get-started/previous-versions), or a box with a newer driver"),
