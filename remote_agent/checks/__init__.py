@@ -10,8 +10,8 @@ from remote_agent.checks.probe import Probe
 #: In the order in which they are shown. All run side by side; the longest deadline bounds the whole.
 PROBES: Tuple[Probe, ...] = (
     Probe("python", python.check, deadline_s=5.0),
-    Probe("training-python", training.check, deadline_s=training.IMPORT_S + 2),
     Probe("gpu", gpu.check, deadline_s=12.0),
+    Probe("training-python", training.check, deadline_s=training.IMPORT_S + 2),
     Probe("data-disk", disk.check, deadline_s=15.0),
     Probe("data-write", disk.check_write, deadline_s=15.0),
     Probe("system-disk", disk.check_system, deadline_s=10.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -79,8 +80,11 @@ def judge_torch(said: Dict[str, Any]) -> Check:
         return Check("torch", "ok", "torch-hip" if said.get("hip") else "torch", params)
     if not said.get("cuda") and not said.get("hip"):
         return Check("torch", "ok", "torch-cpu", params)
-    if driver_too_old(said.get("cuda"), said.get("driver"), str(said.get("why") or "")):
-        return Check("torch", "failure", "torch-driver-old", params, hint="torch-driver-old")
+    why = str(said.get("why") or "")
+    if driver_too_old(said.get("cuda"), said.get("driver"), why):
+        params["driver"] = said.get("driver") or _driver_of(why)
+        code = "torch-driver-old" if params["driver"] else "torch-driver-older"
+        return Check("torch", "failure", code, params, hint="torch-driver-old")
     return Check("torch", "ok", "torch-idle", params)
 
 
@@ -89,6 +93,12 @@ def driver_too_old(cuda: Optional[str], driver: Optional[str], why: str) -> bool
     if "driver on your system is too old" in why:
         return True
     return bool(cuda and driver) and _number(str(driver))[0] < _number(str(cuda))[0]
+
+
+def _driver_of(why: str) -> Optional[str]:
+    """"11.4" of "… is too old (found version 11040). …"."""
+    match = re.search(r"found version (\d+)", why)
+    return "%d.%d" % (int(match.group(1)) // 1000, int(match.group(1)) % 1000 // 10) if match else None
 
 
 def _number(version: str) -> Tuple[int, int]:

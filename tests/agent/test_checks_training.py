@@ -80,6 +80,8 @@ def test_what_torch_says(tmp_path: Path, body: str, status: str, code: str) -> N
         assert together.judge([GPU, seen]) == [GPU, seen]
     if code == "torch-idle":
         assert together.judge([GPU, seen])[1].found == "torch-blind"
+    if code == "torch-driver-old":
+        assert seen.params["driver"] == "11.4"
     if "SIGSEGV" in body:
         assert seen.params["detail"] == "signal 11"
     if "libcudnn" in body:

@@ -27,7 +27,7 @@ def test_it_answers_from_real_parts(tmp_path: Path) -> None:
     found = ask("doctor", doctor.check, data_dir=str(tmp_path))["checks"]
     by_name = {check["name"]: check for check in found}
     assert list(by_name) == [
-        "python", "training-python", "torch", "gpu", "data-disk", "disk-space", "inodes", "data-write", "system-disk", "memory",
+        "python", "gpu", "training-python", "torch", "data-disk", "disk-space", "inodes", "data-write", "system-disk", "memory",
         "shared-memory", "sessions", "sockets", "pty", "locale", "packages", "login-keys"]
     assert {check["found"] for check in found} & {"check-broke", "no-answer"} == set()
     assert by_name["python"]["params"]["path"] == sys.executable

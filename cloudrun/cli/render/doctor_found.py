@@ -46,6 +46,7 @@ _PYTHONS = {
     "torch-slow": N_("importing torch takes more than {deadline_s:g} s"),
     "torch-cpu-beside-gpu": N_("torch {torch} is built for the CPU only; the cards of this box would stand idle"),
     "torch-blind": N_("torch {torch} with CUDA {cuda} sees none of the cards. {why}"),
+    "torch-driver-older": N_("torch {torch} wants CUDA {cuda}; this box's driver is too old for it"),
     "torch-driver-old": N_("torch {torch} wants CUDA {cuda}; this box's driver is too old for it (it runs up to {driver})"),
 }
 
