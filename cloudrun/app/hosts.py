@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cloudrun.app.entering import Entered, Trial, enter
 from cloudrun.config import paths, target
 from cloudrun.config.hosts import Host, address_of, check_backend, check_name
 from cloudrun.config.selection import find
 from cloudrun.config.store import Content, HostsFile
 from cloudrun.errors import CloudrunError, Exit
-from cloudrun.transport.base import Address, Transport
+from cloudrun.transport.base import Address
 from cloudrun.transport.hostkeys import KnownHosts, known_name
 
-Connect = Callable[[Host], Transport]
 #: Trouble on the first try that a change of the entry or of the box mends: the host is kept, and it is said.
-_KEPT = (Exit.UNREACHABLE, Exit.AUTHENTICATION, Exit.UNKNOWN_OUTCOME)
+_KEPT = (Exit.UNREACHABLE, Exit.AUTHENTICATION, Exit.UNKNOWN_OUTCOME, Exit.BOX)
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,12 @@ class Stored:
     notes: tuple[str, ...] = ()
     reached: bool | None = None
     problem: CloudrunError | None = None
+    #: cloudrun's own key was put on the box, or was there, and opens it.
+    own_key: Entered = field(default_factory=Entered)
 
 
-def add_host(name: str, wanted: Wanted, connect: Connect | None) -> Stored:
-    """Stores the host, then tries it by `connect` (None: it is not tried), so that its key is seen and accepted now.
+def add_host(name: str, wanted: Wanted, trial: Trial | None) -> Stored:
+    """Stores the host, then tries it (None: it is not tried): its host key is accepted now, and a key of ours put on it.
 
     A box that cannot be reached or refuses the login stays stored. Raises CloudrunError, for a host key not accepted too.
     """
@@ -53,20 +54,29 @@ def add_host(name: str, wanted: Wanted, connect: Connect | None) -> Stored:
         if present is not None and present.target != values["target"]:
             raise CloudrunError("host-exists", name=name, target=present.target)
         change.put(name, values)
-    return _tried(_found(name), notes, connect)
+    return _tried(_found(name), notes, trial)
 
 
-def set_host(name: str, wanted: Wanted) -> Stored:
-    """Changes what is given, nothing else. Raises CloudrunError."""
+def set_host(name: str, wanted: Wanted, trial: Trial | None = None) -> Stored:
+    """Changes what is given, nothing else; then tries the host like a new one. Raises CloudrunError."""
     values, notes = _checked(wanted)
     with _file().changing() as change:
         find(change.before, name)
-        if not values:
+        if not values and trial is None:
             raise CloudrunError("nothing-to-set", name=name)
         if name not in change.before.hosts:  # `local`, which needs no entry until it has settings
             values.setdefault("target", "local")
         change.put(name, values)
-    return Stored(_found(name), notes)
+    return _tried(_found(name), notes, trial)
+
+
+def known_as(name: str) -> str:
+    """The known_hosts name of a stored host; "" where there is none, or where its configuration is wrong."""
+    try:
+        address = address_of(_found(name))
+    except CloudrunError:
+        return ""
+    return "" if address.is_local else _name_of(address)
 
 
 def list_hosts() -> tuple[list[Host], str | None]:
@@ -164,16 +174,21 @@ def _key_file(given: str) -> str:
     return str(path)
 
 
-def _tried(host: Host, notes: tuple[str, ...], connect: Connect | None) -> Stored:
-    if connect is None:
+def _tried(host: Host, notes: tuple[str, ...], trial: Trial | None) -> Stored:
+    if trial is None:
         return Stored(host, notes)
     try:
-        connect(host).close()
+        entered = enter(host, trial)
     except CloudrunError as error:
+        error.params.setdefault("host_name", host.name)
         if error.exit_code not in _KEPT:
             raise
         return Stored(host, notes, reached=False, problem=error)
-    return Stored(host, notes, reached=True)
+    if entered.key is not None and host.key is None:  # from now on it is the first one tried
+        with _file().changing() as change:
+            change.put(host.name, {"key": str(entered.key)})
+        host = _found(host.name)
+    return Stored(host, notes, reached=True, own_key=entered)
 
 
 def _addresses(content: Content) -> list[tuple[Host, Address]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudrun.agent.client import AgentClient
     from cloudrun.config.hosts import Host
     from cloudrun.project.settings import Project
-    from cloudrun.transport.base import Asker, Transport
+    from cloudrun.transport.base import Asker, Secret, Transport
 
 T = TypeVar("T")
 #: A pipe has no width: what is laid out in columns keeps each line whole for whoever reads it.
@@ -40,6 +40,20 @@ class Box:
     host: Host
     transport: Transport
     client: AgentClient
+
+
+@dataclass(frozen=True)
+class Dialling:
+    """How a host is connected to, where that is not as always. `replace_key_of`: a known_hosts name whose key may be replaced."""
+
+    accept_new: bool = False
+    timeout_s: float | None = None
+    replace_key_of: str = ""
+    #: The known_hosts name that the host had before its address was changed.
+    known_as: str = ""
+    password: Secret | None = None
+    #: This key and nothing else, to see whether the box takes it.
+    only_key: Path | None = None
 
 
 @contextmanager
@@ -187,21 +201,30 @@ class Context:
 
         return select(name, project_host=lambda: project_host(Path.cwd()))
 
-    def connect(
-        self, host: Host, *, accept_new: bool = False, timeout_s: float | None = None, replace_key_of: str = ""
-    ) -> Transport:
-        """A connection to the host. `replace_key_of`: a known_hosts name whose key may be replaced. Raises CloudrunError."""
-        from cloudrun.config.hosts import known_hosts_path
+    def connect(self, host: Host, how: Dialling | None = None) -> Transport:
+        """A connection to the host. Raises CloudrunError."""
+        from dataclasses import replace
+
+        from cloudrun.config import paths
         from cloudrun.transport import connect
         from cloudrun.transport.base import Options
 
+        how = how or Dialling()
         options = Options(
-            asker=self.asker, known_hosts=known_hosts_path(), accept_new=accept_new,
-            connect_timeout_s=CONNECT_TIMEOUT_S if timeout_s is None else timeout_s,
-            replace_key_of=replace_key_of, say=self.say,
+            asker=self.asker, known_hosts=paths.known_hosts_file(), accept_new=how.accept_new,
+            connect_timeout_s=CONNECT_TIMEOUT_S if how.timeout_s is None else how.timeout_s, say=self.say,
+            own_key=paths.own_key_file(), replace_key_of=how.replace_key_of, known_as=how.known_as,
+            password=how.password, keys_only=how.only_key is not None,
         )
         with naming(host.name):
-            return connect(host.address, options)
+            address = host.address
+            if how.only_key is not None:
+                address, options = replace(address, keys=(how.only_key,), identities_only=True), replace(options, own_key=None)
+            return connect(address, options)
+
+    def forget_typed(self) -> None:
+        """What was typed as a secret in this invocation is kept no longer."""
+        self._typed.clear()
 
     def watched(self, host: Host, ask: Callable[[Box], T]) -> Generator[T, None, None]:
         """Answers of one host without end, for `--watch`: a lost connection is made again by itself, and that is said."""
@@ -227,7 +250,7 @@ class Context:
         """`open` for a host entry that is already chosen."""
         from cloudrun.agent.client import AgentClient
 
-        transport = self.connect(host, timeout_s=timeout_s)
+        transport = self.connect(host, Dialling(timeout_s=timeout_s))
         try:
             with naming(host.name):
                 client = AgentClient.open(transport, host.python)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import getpass
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloudrun.cli.context import naming
+from cloudrun.cli.context import Dialling, naming
 from cloudrun.cli.options import JsonOption, YesOption
 from cloudrun.cli.parsing import Command, TargetCommand
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
+    from cloudrun.app.entering import Trial
     from cloudrun.app.hosts import Stored
     from cloudrun.cli.context import Context
     from cloudrun.config.hosts import Host
-    from cloudrun.transport.base import Transport
+    from cloudrun.transport.base import Secret, Transport
 
+#: What leaves a box unopened though its password was at hand, or wanted: a script has to see that.
+NOT_ENTERED = (
+    "password-wanted", "password-wrong", "keys-refused", "key-not-installed", "key-not-taken", "key-not-taken-modes",
+)
 #: The first try tells soon: the box may simply be off.
 TRY_TIMEOUT_S = 8.0
 
@@ -39,6 +48,10 @@ PythonOption = Annotated[
     str | None,
     typer.Option("--python", metavar="PATH", help=_("Python on the box (else it is looked for)."), show_default=False),
 ]
+PasswordOption = Annotated[
+    bool, typer.Option("--password-stdin", help=_("Take the box's password from stdin, instead of asking."), show_default=False)
+]
+NoConnectOption = Annotated[bool, typer.Option("--no-connect", help=_("Store it without trying it."), show_default=False)]
 AcceptNewOption = Annotated[
     bool, typer.Option("--accept-new", help=_("Accept its host key unseen, at first contact (for scripts)."), show_default=False)
 ]
@@ -56,48 +69,91 @@ def add(
     data_dir: DataDirOption = None,
     backend: BackendOption = None,
     python: PythonOption = None,
+    password_stdin: PasswordOption = False,
     accept_new: AcceptNewOption = False,
-    no_connect: Annotated[bool, typer.Option("--no-connect", help=_("Store it without trying it."), show_default=False)] = False,
+    no_connect: NoConnectOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Store a box and try it once: its host key is shown and asked. A box that cannot be reached now is stored all the same."""
+    """Store a box and try it once: its host key is shown and asked, its password too where no key opens it.
+
+    The password is used once: to put a key of cloudrun's own on the box. A box that cannot be reached now is stored all the same.
+    """
     from cloudrun.app.hosts import Wanted, add_host
 
-    context: Context = ctx.obj
-
-    def connect(host: Host) -> Transport:
-        """Called when the host is stored: who is told of a key that is not trusted must know that."""
-        try:
-            return context.connect(host, accept_new=accept_new, timeout_s=TRY_TIMEOUT_S)
-        except CloudrunError as error:
-            if error.exit_code in (Exit.HOST_KEY_UNKNOWN, Exit.HOST_KEY_CHANGED):
-                context.say(_("host {name}: {target}").format(name=host.name, target=host.target))
-                context.say(_("It is stored, but its host key is not trusted yet."))
-            raise
-
-    wanted = Wanted(target, key, data_dir, backend, python)
+    trial = None if no_connect else _trial(ctx.obj, Dialling(accept_new, TRY_TIMEOUT_S, password=_given(password_stdin)))
     with naming(name):
-        stored = add_host(name, wanted, None if no_connect else connect)
-    _told(context, stored)
+        stored = add_host(name, Wanted(target, key, data_dir, backend, python), trial)
+    _told(ctx.obj, stored)
 
 
 @app.command("set", cls=TargetCommand)
 def set_(
     ctx: typer.Context,
     name: NameArgument,
-    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help=_("The new address."), show_default=False)] = None,
+    target: Annotated[
+        str | None, typer.Argument(metavar="[TARGET]", help=_("The new login command or address."), show_default=False)
+    ] = None,
     key: KeyOption = None,
     data_dir: DataDirOption = None,
     backend: BackendOption = None,
     python: PythonOption = None,
+    password_stdin: PasswordOption = False,
+    accept_new: AcceptNewOption = False,
+    no_connect: NoConnectOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Change what is given of a host; an empty value ("") takes a setting away."""
-    from cloudrun.app.hosts import Wanted, set_host
+    """Change what is given of a host, keep the rest; an empty value ("") takes a setting away.
 
+    A new address, key or password is tried at once, as with `host add`.
+    """
+    from cloudrun.app.hosts import Wanted, known_as, set_host
+
+    trial = None
+    if (target is not None or key or password_stdin) and not no_connect:
+        how = Dialling(accept_new, TRY_TIMEOUT_S, known_as=known_as(name), password=_given(password_stdin))
+        trial = _trial(ctx.obj, how)
     with naming(name, verb="set"):
-        stored = set_host(name, Wanted(target, key, data_dir, backend, python))
+        stored = set_host(name, Wanted(target, key, data_dir, backend, python), trial)
     _told(ctx.obj, stored)
+
+
+def _given(from_stdin: bool) -> Secret | None:
+    """The password on stdin: one line. Raises CloudrunError where none comes."""
+    from cloudrun.transport.base import Secret
+
+    if not from_stdin:
+        return None
+    if sys.stdin.isatty():
+        return Secret(getpass.getpass(_("password of the box: "), stream=sys.stderr))
+    line = sys.stdin.readline().rstrip("\r\n")
+    if not line:
+        raise CloudrunError("password-empty")
+    return Secret(line)
+
+
+def _trial(context: Context, how: Dialling) -> Trial:
+    from cloudrun.app.entering import Trial
+    from cloudrun.config import paths
+
+    def connect(host: Host) -> Transport:
+        """Called when the host is stored: who is told of a key that is not trusted must know that."""
+        try:
+            return context.connect(host, how)
+        except CloudrunError as error:
+            if error.exit_code in (Exit.HOST_KEY_UNKNOWN, Exit.HOST_KEY_CHANGED):
+                context.say(_("host {name}: {target}").format(name=host.name, target=host.target))
+                context.say(_("It is stored, but its host key is not trusted yet."))
+            raise
+
+    def prove(host: Host, key: Path) -> Transport:
+        return context.connect(host, replace(how, password=None, only_key=key))
+
+    def forget() -> None:
+        context.forget_typed()
+        if how.password is not None:
+            how.password.forget()
+
+    return Trial(connect, prove, paths.own_key_file(), forget)
 
 
 def _told(context: Context, stored: Stored) -> None:
@@ -110,13 +166,25 @@ def _told(context: Context, stored: Stored) -> None:
         context.emit_json({
             "host": document(stored.host, None), "reached": stored.reached,
             "problem": None if problem is None else {"code": problem.code, "message": problem.message, "hint": problem.hint},
+            "own_key": None if stored.own_key.key is None else {"file": str(stored.own_key.key), "added": stored.own_key.added},
         })
-        return
+    else:
+        _told_to_people(context, stored)
+    if problem is not None and problem.code in NOT_ENTERED:
+        raise typer.Exit(int(problem.exit_code))
+
+
+def _told_to_people(context: Context, stored: Stored) -> None:
     context.say(_("host {name}: {target}").format(name=stored.host.name, target=stored.host.target))
-    if problem is not None:
-        context.say(_("It is stored, but the first try failed: {message}").format(message=problem.message))
-        context.say(problem.hint)
-    elif stored.reached:
+    if stored.problem is not None:
+        context.say(_("It is stored, but the first try failed: {message}").format(message=stored.problem.message))
+        context.say(stored.problem.hint)
+    if stored.own_key.added:
+        context.say(_("One line was added to ~/.ssh/authorized_keys there: cloudrun's own key opens the box from now on, "
+                      "and the password is forgotten."))
+    elif stored.own_key.key is not None:
+        context.say(_("cloudrun's own key opens the box; the password is forgotten."))
+    if stored.reached:
         context.say(_("It answers. Next: cloudrun doctor --host {name}").format(name=stored.host.name))
 
 
@@ -215,7 +283,7 @@ def trust(
     context: Context = ctx.obj
     host, name = trusted(where)
     try:
-        context.connect(host, accept_new=accept_new, replace_key_of=name).close()
+        context.connect(host, Dialling(accept_new, replace_key_of=name)).close()
     except CloudrunError as error:
         if error.code != "host-key-refused":
             raise

@@ -20,3 +20,8 @@ def hosts_file() -> Path:
 
 def known_hosts_file() -> Path:
     return config_dir() / "known_hosts"
+
+
+def own_key_file() -> Path:
+    """cloudrun's own private key, for boxes that hand out a password."""
+    return config_dir() / "id_ed25519"

@@ -64,7 +64,7 @@ ENTRIES: dict[str, Entry] = {
     "nothing-to-set": Entry(
         Exit.USAGE,
         N_("nothing was given to change of the host {name}"),
-        N_("cloudrun host set {name} [TARGET] [--key FILE] [--data-dir DIR] [--backend NAME] [--python PATH]"),
+        N_("cloudrun host set {name} [TARGET] [--key FILE] [--data-dir DIR] [--backend NAME] [--python PATH] [--password-stdin]"),
     ),
     "trust-unknown": Entry(
         Exit.CONFIG,

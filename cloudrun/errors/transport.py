@@ -7,12 +7,16 @@ from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
 _KEY_HINT = N_("cloudrun host set {host_name} --key FILE")
+#: The providers' habit that stands behind most failures of a box that worked yesterday.
+_CHANGED = N_("Port and password may change when the instance is switched off and on; with the login command of its page: "
+              "cloudrun host set {host_name} \"ssh -p PORT USER@HOST\"")
 
 ENTRIES: dict[str, Entry] = {
     "unreachable": Entry(
         Exit.UNREACHABLE,
         N_("cannot reach {host}: {detail}. This says nothing about the runs on it"),
-        N_("Is the instance on, and is this still its port? If not: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
+        N_("Is the instance on? Its port may have changed when it was switched off and on; with the login command of its page: "
+           "cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
     ),
     "host-name-unknown": Entry(
         Exit.UNREACHABLE,
@@ -22,7 +26,8 @@ ENTRIES: dict[str, Entry] = {
     "not-ssh": Entry(
         Exit.UNREACHABLE,
         N_("{host} answers, but not as an SSH server: {text}"),
-        N_("Take the SSH port from the instance's page: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
+        N_("Its port may have changed when it was switched off and on; with the login command of its page: "
+           "cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
     ),
     "ssh-nothing-in-common": Entry(
         Exit.UNREACHABLE,
@@ -89,12 +94,54 @@ ENTRIES: dict[str, Entry] = {
     "login-refused": Entry(
         Exit.AUTHENTICATION,
         N_("{host} refused the login of {user}. Tried: {tried}"),
-        N_("Put the key's .pub line on the instance's page, or name another key: cloudrun host set {host_name} --key FILE"),
+        N_("Port and password may change when the instance is switched off and on; with the login command of its page: "
+           "cloudrun host set {host_name} \"ssh -p PORT USER@HOST\"; with another key: cloudrun host set {host_name} --key FILE"),
+    ),
+    "password-wanted": Entry(
+        Exit.AUTHENTICATION,
+        N_("{host} wants the password of {user}, and there is no terminal to ask on. Keys tried: {tried}"),
+        N_("cloudrun host set {host_name} --password-stdin < FILE. Port and password may change when the instance is switched "
+           "off and on: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\" takes its new login command"),
+    ),
+    "password-wrong": Entry(Exit.AUTHENTICATION, N_("{host} does not take that password of {user}"), _CHANGED),
+    "password-empty": Entry(
+        Exit.USAGE,
+        N_("no password came on stdin"),
+        N_("cloudrun host set {host_name} --password-stdin < FILE; without --password-stdin it is asked for on the terminal"),
+    ),
+    "keys-refused": Entry(
+        Exit.AUTHENTICATION,
+        N_("{host} takes no keys: its SSH server leaves only other ways to log in to {user}"),
+        N_("On the box, in /etc/ssh/sshd_config: PubkeyAuthentication yes; then restart its sshd. Until then cloudrun asks for "
+           "the password each time"),
+    ),
+    "key-not-installed": Entry(
+        Exit.BOX,
+        N_("cloudrun's own key could not be added to ~/.ssh/authorized_keys on {host}: {detail}"),
+        N_("Mend that on the box, then: cloudrun host set {host_name} --password-stdin < FILE. Until then the password is asked "
+           "for each time"),
+    ),
+    "key-not-taken": Entry(
+        Exit.AUTHENTICATION,
+        N_("cloudrun's own key stands in ~/.ssh/authorized_keys on {host}, but its SSH server does not take it for {user}"),
+        N_("On the box, see where it reads keys: sshd -T | grep -i authorizedkeys. Until then the password is asked for each time"),
+    ),
+    "key-not-taken-modes": Entry(
+        Exit.AUTHENTICATION,
+        N_("cloudrun's own key stands in ~/.ssh/authorized_keys on {host}, but its SSH server does not take it for {user}: others "
+           "may write there ({modes})"),
+        N_("On the box: chmod go-w ~ ~/.ssh ~/.ssh/authorized_keys. Until then the password is asked for each time"),
+    ),
+    "own-key-unwritable": Entry(
+        Exit.CONFIG,
+        N_("cloudrun's own key cannot be made at {path}: {detail}"),
+        N_("Mend the folder's permissions, or choose another with CLOUDRUN_CONFIG_DIR."),
     ),
     "login-cut": Entry(
         Exit.AUTHENTICATION,
         N_("{host} hangs up during the login of {user}, again and again"),
-        N_("Name the one key that opens it: cloudrun host set {host_name} --key FILE"),
+        N_("Name the one key that opens it: cloudrun host set {host_name} --key FILE. Port and password may change when the "
+           "instance is switched off and on: cloudrun host set {host_name} \"ssh -p PORT USER@HOST\""),
     ),
     "key-unreadable": Entry(Exit.AUTHENTICATION, N_("the key file {file} cannot be read: {detail}"), _KEY_HINT),
     "key-missing": Entry(

@@ -16,7 +16,7 @@ import paramiko
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 from cloudrun.transport import keys
-from cloudrun.transport.base import Address, Options
+from cloudrun.transport.base import Address, Options, Secret
 from cloudrun.transport.link import Link
 
 PASSWORD_TRIES = 3
@@ -49,6 +49,8 @@ class Login:
         self.user = address.user or getpass.getuser()
         #: What opened the box, for people; "" until something did.
         self.opened_by = ""
+        #: It was opened by a password or by answers to the box's questions.
+        self.typed = False
         self._address = address
         self._options = options
         self._candidates: Iterator[Candidate] | None = None
@@ -57,6 +59,7 @@ class Login:
         self._problems: list[CloudrunError] = []
         self._methods: list[str] = []
         self._typed: str | None = None
+        self._given_sent = False
         self._sha1 = False
 
     def into(self, link: Link) -> None:
@@ -136,7 +139,10 @@ class Login:
     # ----------------------------------------------------------------------------------------------- typing
 
     def _by_typing(self, link: Link) -> bool:
-        if self._problems:  # a key of the user's that cannot be used is said; a password prompt would hide it
+        if self._options.keys_only:
+            return False
+        given = self._options.password
+        if self._problems and given is None:  # a key that cannot be used is said; a password prompt would hide it
             raise self._problems[0]
         if self._typed is not None:  # typed already, and the server had hung up before it was sent
             return self._send_password(link, self._typed)
@@ -144,19 +150,35 @@ class Login:
             self.opened_by = _("nothing: the box asks for nothing")
             return True
         if "password" in self._methods:
-            return self._by_password(link)
+            return self._by_given(link, given) if given is not None else self._by_password(link)
         if "keyboard-interactive" in self._methods:
-            self.opened_by = _("the box's own questions (keyboard-interactive)")
-            self._tried.append(self.opened_by)
-            return self._guarded(link, self._answer_questions)
+            return self._by_questions(link)
         return False
+
+    def _by_given(self, link: Link, given: Secret) -> bool:
+        """The password that was given beforehand: one try."""
+        password = given.reveal()
+        if password is not None and self._send_password(link, password):
+            return True
+        raise self._password_wrong()
+
+    def _by_questions(self, link: Link) -> bool:
+        name = _("the box's own questions (keyboard-interactive)")
+        if name not in self._tried:
+            self._tried.append(name)
+        if not self._guarded(link, self._answer_questions):
+            if self._options.password is not None:
+                raise self._password_wrong()
+            return False
+        self.opened_by, self.typed = name, True
+        return True
 
     def _by_password(self, link: Link) -> bool:
         for _try in range(PASSWORD_TRIES):
             try:
                 self._typed = self._options.asker.password(_("password of {login}: ").format(login=self._shown))
             except CloudrunError as error:
-                raise self._refused() from error
+                raise self._wanted() from error
             if self._send_password(link, self._typed):
                 return True
         return False
@@ -171,7 +193,7 @@ class Login:
             self._typed = None
             return False
         self._proven = send
-        self.opened_by = _("a password")
+        self.opened_by, self.typed = _("a password"), True
         return True
 
     def _answer_questions(self, link: Link) -> None:
@@ -195,11 +217,19 @@ class Login:
         threading.Thread(target=work, name="ssh-questions", daemon=True).start()
         while (prompts := questions.get(timeout=TYPING_TIMEOUT_S)) is not None:
             try:
-                answers.put([self._options.asker.password(f"{self._shown}: {text.strip()} ") for text, _echo in prompts])
+                answers.put([self._answer(text, hidden=not echo) for text, echo in prompts])
             except CloudrunError as error:
-                raise self._refused() from error
+                raise self._wanted() from error
         if outcome:
             raise outcome[0]
+
+    def _answer(self, question: str, *, hidden: bool) -> str:
+        """The password that was given answers the first hidden question; what else is asked goes to the user."""
+        given = self._options.password
+        if given is not None and hidden and not self._given_sent:
+            self._given_sent = True
+            return given.reveal() or ""
+        return self._options.asker.password(f"{self._shown}: {question.strip()} ")
 
     # ---------------------------------------------------------------------------------------------- refusal
 
@@ -210,8 +240,21 @@ class Login:
     def _refused(self) -> CloudrunError:
         if self._problems:
             return self._problems[0]
-        tried = ", ".join(self._tried) or _("nothing: there is no key here, and nobody to ask for a password")
-        return CloudrunError("login-refused", user=self.user, host=self._address.shown, tried=tried)
+        if self._tried == [_("a password")]:
+            return self._password_wrong()
+        tried = ", ".join(self._tried) or _("nothing: there is no key here")
+        code = "login-refused" if not self._methods or "publickey" in self._methods else "keys-refused"
+        return CloudrunError(code, user=self.user, host=self._address.shown, tried=tried)
+
+    def _wanted(self) -> CloudrunError:
+        """It would take a password, and there is nobody to type one."""
+        if self._problems:
+            return self._problems[0]
+        tried = ", ".join(self._tried) or _("none: there is no key here")
+        return CloudrunError("password-wanted", user=self.user, host=self._address.shown, tried=tried)
+
+    def _password_wrong(self) -> CloudrunError:
+        return CloudrunError("password-wrong", user=self.user, host=self._address.shown)
 
 
 def candidates(address: Address, options: Options) -> Iterator[Candidate]:
@@ -224,12 +267,14 @@ def candidates(address: Address, options: Options) -> Iterator[Candidate]:
     for path in address.keys:
         yield _from_file(path, agent, options)
     named = [path.expanduser() for path in address.keys]
-    if address.identities_only:
+    own = [] if options.own_key is None or options.own_key in named or not options.own_key.is_file() else [options.own_key]
+    if address.identities_only:  # as with ssh, that means the named files; our own is named by being ours
+        yield from (_from_file(path, agent, options) for path in own)
         return
     for blob, key in agent.items():
         seen.add(blob)
         yield Candidate(_("the agent's key {name}").format(name=key.comment or key.fingerprint), _just(key), blob)
-    usual = [_from_file(path, {}, options) for path in keys.usual_files(Path.home()) if path not in named]
+    usual = [_from_file(path, {}, options) for path in (*keys.usual_files(Path.home()), *own) if path not in named]
     fresh = [candidate for candidate in usual if candidate.blob not in seen]
     yield from sorted(fresh, key=lambda candidate: _asks(Path(candidate.label)))
 

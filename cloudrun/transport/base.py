@@ -54,12 +54,34 @@ class Asker(Protocol):
     def password(self, prompt: str) -> str: ...
 
 
+class Secret:
+    """A password in memory. Nothing that shows or prints an object shows it; `forget` ends its use."""
+
+    def __init__(self, text: str) -> None:
+        self._text: str | None = text
+
+    def reveal(self) -> str | None:
+        """The text; None once it was forgotten."""
+        return self._text
+
+    def forget(self) -> None:
+        self._text = None
+
+
 @dataclass(frozen=True)
 class Options:
     """How to connect. Time-outs in seconds."""
 
     asker: Asker
     known_hosts: Path
+    #: cloudrun's own key file: tried where it is there, after all others.
+    own_key: Path | None = None
+    #: The password of the box itself (never of a jump host): sent once where keys do not open it, and nobody is asked for it.
+    password: Secret | None = None
+    #: Keys or nothing: the box itself may ask for nothing to be typed.
+    keys_only: bool = False
+    #: The known_hosts name that the box had before its address changed: the key known by it is believed at the new one.
+    known_as: str = ""
     accept_new: bool = False
     connect_timeout_s: float = 20.0
     #: A link on which nothing answered this long is dead (keepalives with answers run beneath).
@@ -106,6 +128,8 @@ class Met:
     key_type: str = ""
     fingerprint: str = ""
     known_in: str = ""
+    #: What opened it had to be typed: a key would spare that.
+    typed: bool = False
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import time
+from dataclasses import replace
 from typing import cast
 
 import paramiko
@@ -60,7 +61,7 @@ class Dialler:
         """How that connection came about."""
         key = link.server_key()
         where = _store(self._options).where(hostkeys.known_name(self.address.hostname, self.address.port), key)
-        return Met(self._login.opened_by, key.kind, key.fingerprint, str(where or ""))
+        return Met(self._login.opened_by, key.kind, key.fingerprint, str(where or ""), self._login.typed)
 
     def close(self) -> None:
         """Closes the jump hosts' connections; those that `open` gave are the caller's."""
@@ -131,7 +132,8 @@ class _Hop(Dialler):
     """A jump host, reached through the one before it; the first one directly."""
 
     def __init__(self, address: Address, options: Options, below: Link | None) -> None:
-        super().__init__(address, options)
+        # What is meant for the box is not the hop's to see.
+        super().__init__(address, replace(options, password=None, keys_only=False, known_as=""))
         self._below = below
 
     def _socket(self, deadline: float) -> Pipe:
@@ -187,7 +189,7 @@ def _store(options: Options) -> hostkeys.KnownHosts:
 def _trust(link: Link, address: Address, options: Options) -> None:
     """Checks the server's key before anything of the user's is sent. Raises CloudrunError."""
     name = hostkeys.known_name(address.hostname, address.port)
-    policy = hostkeys.Policy(options.asker, options.accept_new, options.replace_key_of)
+    policy = hostkeys.Policy(options.asker, options.accept_new, options.replace_key_of, options.known_as)
     hostkeys.check(_store(options), name, link.server_key(), policy)
     if not link.is_active():  # the server did not wait for the user's answer; the key is remembered now
         raise LinkLost

@@ -165,11 +165,15 @@ def preferred_algorithms(known: list[HostKey], offered: tuple[str, ...]) -> tupl
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do with a key that is not known. `accept_new` is for first contact: a changed key is always asked."""
+    """What to do with a key that is not known. `accept_new` is for first contact: a changed key is always asked.
+
+    `known_as`: a name by which the same box was known before. The key known by that name proves that it is still that box.
+    """
 
     asker: Asker
     accept_new: bool
     replace_key_of: str = ""
+    known_as: str = ""
 
     def accepts(self, name: str, key: HostKey, known: str) -> bool:
         return (self.accept_new and not known) or self.asker.accept_host_key(name, key.kind, key.fingerprint, known)
@@ -185,6 +189,7 @@ def check(store: KnownHosts, name: str, key: HostKey, policy: Policy) -> None:
     old = ", ".join(f"{one.fingerprint} ({one.kind})" for one in known)
     if known and name != policy.replace_key_of:
         raise CloudrunError("host-key-changed", host=name, old=old, new=f"{key.fingerprint} ({key.kind})", path=str(store.path))
-    if not policy.accepts(name, key, old):
+    moved = bool(policy.known_as) and not known and key in store.known(policy.known_as)
+    if not moved and not policy.accepts(name, key, old):
         raise CloudrunError("host-key-refused", host=name, fingerprint=key.fingerprint)
     store.replace(name, key)

@@ -16,7 +16,7 @@ import pytest
 
 from cloudrun.errors import CloudrunError
 from cloudrun.transport import connect
-from cloudrun.transport.base import Address
+from cloudrun.transport.base import Address, Secret
 from cloudrun.transport.legacy import SHA1_NAME, LegacyRsaKey
 from tests.support.connecting import Answering, address, options
 from tests.support.sshd import SshBox, program
@@ -140,7 +140,7 @@ class Typing(paramiko.ServerInterface):
         return paramiko.AUTH_SUCCESSFUL if password == "hunter2" else paramiko.AUTH_FAILED
 
     def check_auth_interactive(self, username: str, submethods: str) -> paramiko.InteractiveQuery:
-        return paramiko.InteractiveQuery("", "", "Password:", "Code:")
+        return paramiko.InteractiveQuery("", "", ("Password:", False), ("Code:", True))
 
     def check_auth_interactive_response(self, responses: list[str]) -> int:
         self.seen.extend(responses)
@@ -190,8 +190,8 @@ def test_a_password_is_asked_for_where_nothing_else_is_left(laptop: Path) -> Non
         assert where.shown in asker.prompts[0]
         transport.close()
         error = failure(where, laptop, Answering(passwords=["x", "y", "z"]))
-        assert error.code == "login-refused"
-        assert failure(where, laptop).code == "login-refused"  # nobody to ask: it ends, it does not hang
+        assert error.code == "password-wrong"
+        assert failure(where, laptop).code == "password-wanted"  # nobody to ask: it ends, it does not hang
         for text in (repr(transport), repr(error), error.message, error.hint):
             assert "hunter2" not in text
 
@@ -202,6 +202,27 @@ def test_a_broken_key_is_said_before_a_password_is_asked(laptop: Path, tmp_path:
         asker = Answering(passwords=["hunter2"])
         assert failure(replace(where, keys=(tmp_path / "empty",)), laptop, asker).code == "key-empty"
         assert asker.prompts == []
+
+
+def test_a_password_given_beforehand_is_sent_once_and_never_to_a_jump_host(laptop: Path) -> None:
+    with typing_box("password,publickey") as (where, server):
+        connect(where, options(laptop, accept_new=True, password=Secret("hunter2"))).close()
+        with pytest.raises(CloudrunError) as wrong:
+            connect(where, options(laptop, accept_new=True, password=Secret("xyz")))
+        assert wrong.value.code == "password-wrong"
+        assert server.seen == ["hunter2", "xyz"]
+        with pytest.raises(CloudrunError) as wanted:
+            connect(replace(where, jumps=(where,)), options(laptop, accept_new=True, password=Secret("hunter2")))
+        assert wanted.value.code == "password-wanted"
+        assert server.seen == ["hunter2", "xyz"]
+        assert "hunter2" not in repr(options(laptop, password=Secret("hunter2")))
+
+
+def test_a_password_given_beforehand_answers_the_servers_first_hidden_question(laptop: Path) -> None:
+    with typing_box("keyboard-interactive") as (where, server):
+        asker = Answering(passwords=["123456"])
+        connect(where, options(laptop, asker, accept_new=True, password=Secret("hunter2"))).close()
+        assert server.seen == ["hunter2", "123456"]
 
 
 def test_the_servers_own_questions_are_answered(laptop: Path) -> None:

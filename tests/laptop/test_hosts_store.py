@@ -125,7 +125,7 @@ def test_the_commands_from_outside(laptop: Path, capfdbinary: pytest.CaptureFixt
         "name": "box", "target": "ssh -p 23456 root@h.example", "key": None, "data_dir": None, "backend": "screen",
         "python": None,
     }
-    assert (code, answer) == (0, {"host": {**entry, "default": False}, "reached": None, "problem": None})
+    assert (code, answer) == (0, {"host": {**entry, "default": False}, "reached": None, "problem": None, "own_key": None})
     assert said("use", "box")[0] == 0
     assert said("ls") == (0, {"hosts": [{**entry, "default": True}]})
     code, answer = said("show", "box")

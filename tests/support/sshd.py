@@ -32,11 +32,15 @@ def free_port() -> int:
 
 
 class SshBox:
-    """One sshd of our own. `home` and `data` are the box's; `key` opens it; `login` is what a provider's page would show."""
+    """One sshd of our own. `home` and `data` are the box's; `key` opens it; `login` is what a provider's page would show.
+
+    `mounts`: shell lines that change what the box sees of the machine, in a mount namespace of its own (`mount --bind …`).
+    """
 
     def __init__(self, folder: Path, *, settings: str = "", path: str | None = None,
-                 env: dict[str, str] | None = None, sftp: str = "internal-sftp") -> None:
+                 env: dict[str, str] | None = None, sftp: str = "internal-sftp", mounts: str = "") -> None:
         self.folder = folder
+        self.mounts = mounts
         self.home = folder / "home"
         self.data = folder / "data"
         self.key = folder / "id_ed25519"
@@ -73,7 +77,7 @@ class SshBox:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [program("sshd"), "-D", "-e", "-f", str(self.config)],
+                [*self._within(), program("sshd"), "-D", "-e", "-f", str(self.config)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )
         deadline = time.monotonic() + 10
@@ -85,6 +89,12 @@ class SshBox:
                     return self
             time.sleep(0.02)
         raise RuntimeError(f"sshd did not answer on port {self.port}: {self.log.read_text()}")
+
+    def _within(self) -> list[str]:
+        if not self.mounts:
+            return []
+        lines = f'set -e\n{self.mounts}\nexec "$@"\n'
+        return [program("unshare"), "--mount", "--propagation", "private", "bash", "-c", lines, "box"]
 
     def connections(self) -> list[int]:
         """Pids of the server processes that serve a connection now."""
