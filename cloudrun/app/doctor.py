@@ -66,6 +66,8 @@ class Patient:
     address: Address | None
     data_dir: str | None
     python: str | None = None
+    #: As `host add` was given it.
+    target: str = ""
     training: Training = field(default_factory=lambda: Training(RunSettings(), "project"))
 
     @property
@@ -116,7 +118,7 @@ def _of_the_way(patient: Patient, means: Means) -> list[Check]:
 
 
 def _of_the_box(patient: Patient, means: Means, transport: Transport) -> list[Check]:
-    opened = [] if patient.local else doctor_link.opened(transport.met)
+    opened = [] if patient.local else doctor_link.opened(transport.met, patient.target)
     try:
         client = means.speak(transport, patient.python)
     except CloudrunError as error:

@@ -37,10 +37,13 @@ def settings(address: Address) -> Check:
     return Check("ssh", "ok", "ssh-proxy" if address.proxy_command else "ssh", params)
 
 
-def opened(met: Met) -> list[Check]:
-    """Host key and login, as they were."""
+def opened(met: Met, target: str) -> list[Check]:
+    """Host key and login, as they were. `target`: what a host is set to for its login to be tried again."""
     key = {"type": met.key_type, "fingerprint": met.fingerprint, "known_in": met.known_in}
-    return [Check("host-key", "ok", "host-key", key), Check("login", "ok", "login", {"by": met.login})]
+    login = Check("login", "ok", "login", {"by": met.login})
+    if met.typed:
+        login = Check("login", "warning", "login-typed", {"by": met.login, "target": target}, hint="login-typed")
+    return [Check("host-key", "ok", "host-key", key), login]
 
 
 def measure(ask: Callable[[], float], wall: Callable[[], float], monotonic: Callable[[], float]) -> list[Trip]:

@@ -31,7 +31,8 @@ def doctor(
 
     context: Context = ctx.obj
     chosen = context.host(host)
-    patient = Patient(chosen.name, _address(chosen), chosen.data_dir, chosen.python, _training(context, run))
+    patient = Patient(
+        chosen.name, _address(chosen), chosen.data_dir, chosen.python, chosen.target, _training(context, run))
     examination = examine(patient, Means(lambda: context.connect(chosen)))
     if context.json:
         context.emit_json(doctor_document(examination, context.here))

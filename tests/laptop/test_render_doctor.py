@@ -156,6 +156,14 @@ def test_clocks_that_differ(ahead_s: float, trip_s: float, code: str) -> None:
     assert line.params["ahead_s"] == pytest.approx(ahead_s)
 
 
+def test_a_login_that_has_to_be_typed_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Way, "met", replace(Way.met, login="a password", typed=True))
+    found = examined(Box(GOOD), replace(PATIENT, target="ssh -p 2222 root@127.0.0.1"))
+    assert line_of(found, "login").status == "warning"
+    hint = next(check["hint"] for check in doctor_document(found)["checks"] if check["name"] == "login")
+    assert hint.endswith('cloudrun host set box "ssh -p 2222 root@127.0.0.1"')
+
+
 def test_the_way_is_told_as_it_was() -> None:
     through = replace(PATIENT, address=replace(PATIENT.address, jumps=(Address("gate", 22, "me"), Address("inner", 2200, "you"))))
     found = examined(Box(GOOD, trip_s=0.05), through)

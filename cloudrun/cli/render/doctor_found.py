@@ -22,6 +22,7 @@ _WAY = {
     "reachable-unmeasured": N_("it answers"),
     "host-key": N_("{fingerprint} ({type}), known from {known_in}"),
     "login": N_("opened by {by}"),
+    "login-typed": N_("opened by {by}, which has to be typed for every command"),
     "clock": N_("{seconds:g} s from this laptop's"),
     "clock-ahead": N_("the box's clock is {seconds:g} s ahead of this laptop's"),
     "clock-behind": N_("the box's clock is {seconds:g} s behind this laptop's"),

@@ -16,6 +16,7 @@ HINTS = {
     "no-answer": N_("once more: cloudrun doctor; if it stays, log in and see what hangs: ps axo stat,pid,args | grep ^D"),
     "check-broke": N_("the box may be fine all the same; please report this line"),
     "reachable-slow": N_("every command waits for it; a nearer region, or no VPN in between, helps. See: ping HOST"),
+    "login-typed": N_("let a key of cloudrun's own open it from now on: cloudrun host set {host} \"{target}\""),
     "clock-skew": N_("compare: date -u (on the laptop too); whichever is wrong, let it be set by the network"),
     "agent-no-folder": N_("log in and look: df -h ~ /tmp; ls -ld ~ /tmp"),
     "agent-start-failed": N_(
