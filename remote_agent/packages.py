@@ -97,12 +97,12 @@ def _job(program: str, say: Say, deadline_s: float, means: Means) -> _Job:
     if manager is None:
         raise AgentError("install-no-manager", program=program, managers=", ".join(MANAGERS))
     with_sudo = not means.is_root()
-    if with_sudo and not _sudo_works():
+    if with_sudo and not sudo_works():
         raise AgentError("install-needs-root", program=program, manager=manager)
     return _Job(program, manager, say, means.clock() + deadline_s, means, with_sudo)
 
 
-def _sudo_works() -> bool:
+def sudo_works() -> bool:
     """Whether sudo lets us without a password."""
     sudo = shutil.which("sudo")
     try:

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import List, Optional, Sequence
 
-from remote_agent import packages, programs
+from remote_agent import packages
 from remote_agent.checks.probe import Asked
 from remote_agent.protocol import Check
 from remote_agent.sessions import environment
@@ -17,7 +17,6 @@ from remote_agent.sessions import environment
 LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock")
 #: dpkg leaves numbered files here when it was cut off in the middle, and refuses everything until it is mended.
 UPDATES = "/var/lib/dpkg/updates"
-_SUDO_S = 4.0
 #: struct flock with 64-bit offsets: type, whence, start, length, pid.
 _FLOCK = "hhqqi4x"
 
@@ -82,13 +81,7 @@ def _unless_needed(found: Found, code: str, params: "dict[str, str]") -> Check:
 def _way() -> Optional[str]:
     if os.geteuid() == 0:
         return "root"
-    sudo = shutil.which("sudo")
-    try:
-        if sudo is not None and programs.run([sudo, "-n", "true"], _SUDO_S).returncode == 0:
-            return "sudo"
-    except OSError:
-        pass
-    return None
+    return "sudo" if packages.sudo_works() else None
 
 
 def _lock_holder(path: str) -> Optional[int]:
