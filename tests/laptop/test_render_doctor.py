@@ -14,7 +14,8 @@ from rich.console import Console
 from cloudrun.app.doctor import Examination, Means, Patient, examine
 from cloudrun.cli.render import doctor_found, doctor_hints
 from cloudrun.cli.render.doctor import doctor_document, doctor_lines
-from cloudrun.errors import CATALOGUE, CloudrunError, Exit
+from cloudrun.errors import CloudrunError, Exit
+from cloudrun.errors.assembled import CATALOGUE
 from cloudrun.transport.base import Address, Met
 from remote_agent.protocol import GPU_STATES, Check, Hello, encode
 
@@ -216,7 +217,8 @@ def test_codes_of_a_newer_agent_show_as_they_came() -> None:
 
 def test_this_machine_has_no_way_and_no_provider() -> None:
     here = replace(PATIENT, address=Address("local"))
-    assert [check.name for check in examined(Box(GOOD), here).checks][:2] == ["reachable", "python"]
+    found = examined(Box([*GOOD, Check("login-keys", "ok", "login-keys-none")]), here)
+    assert [check.name for check in found.checks] == ["reachable", *(check.name for check in GOOD)]
     for code in doctor_hints.HINTS:
         check = Check("x", "failure", "no-answer", {}, hint=code)
         words = doctor_document(Examination("box", (check,), local=True))["checks"][0]["hint"]
