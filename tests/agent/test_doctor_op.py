@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,17 @@ from remote_agent.rpc import doctor
 from tests.support.agentdir import oldest_python
 from tests.support.programs import fake_nvidia_smi, fake_program
 from tests.support.rpc import ask
+from tests.support.sshd import end_processes_of
 
 GB = 10**9
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A home of the test's own: the doctor makes the folder for sockets, there or under /tmp."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    yield
+    end_processes_of(tmp_path)
 
 
 def test_it_answers_from_real_parts(tmp_path: Path) -> None:
