@@ -33,7 +33,6 @@ def attach(
     shared: Annotated[bool, flag("--shared", help=_("Share the session with whoever is attached."))] = False,
     host: HostOption = None,
 ) -> int:
-    """Go into the run's session. Ctrl-C reaches the training; leaving (shown on the way in) does not touch it."""
     context: Context = ctx.obj
     if take and shared:
         raise CloudrunError("usage", detail=_("--take and --shared exclude each other"), command="cloudrun attach")

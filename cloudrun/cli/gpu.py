@@ -23,7 +23,6 @@ def gpu(
     watch: Annotated[bool, typer.Option("--watch", "-w", help=_("Again every 2 s, until Ctrl-C."), show_default=False)] = False,
     json: JsonOption = False,
 ) -> int:
-    """Show the GPUs: use, memory, temperature, power, and which run is on which."""
     from cloudrun.app.gpu import look_at_gpus
 
     context: Context = ctx.obj

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cloudrun.cli.commands import COMMANDS
 from cloudrun.cli.context import Dialling, naming
 from cloudrun.cli.options import JsonOption, YesOption
-from cloudrun.cli.parsing import Command, TargetCommand
+from cloudrun.cli.parsing import Command, Group, TargetCommand
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
@@ -30,7 +31,7 @@ NOT_ENTERED = (
 #: The first try tells soon: the box may simply be off.
 TRY_TIMEOUT_S = 8.0
 
-app = typer.Typer(help=_("Boxes: add, list, show, change, choose, forget."), no_args_is_help=True)
+app = typer.Typer(help=_(COMMANDS["host"].help), cls=Group, no_args_is_help=True, add_completion=False)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help=_("The host's name."), show_default=False)]
 KeyOption = Annotated[
@@ -57,7 +58,10 @@ AcceptNewOption = Annotated[
 ]
 
 
-@app.command("add", cls=TargetCommand)
+@app.command("add", cls=TargetCommand, help=_(
+    "Store a box and try it once.\n\nIts host key is shown and asked, and its password where no key opens it: that is used "
+    "once, to put a key of cloudrun's own on the box. A box that cannot be reached now is stored all the same."
+))
 def add(
     ctx: typer.Context,
     name: NameArgument,
@@ -74,10 +78,6 @@ def add(
     no_connect: NoConnectOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Store a box and try it once: its host key is shown and asked, its password too where no key opens it.
-
-    The password is used once: to put a key of cloudrun's own on the box. A box that cannot be reached now is stored all the same.
-    """
     from cloudrun.app.hosts import Wanted, add_host
 
     trial = None if no_connect else _trial(ctx.obj, Dialling(accept_new, TRY_TIMEOUT_S, password=_given(password_stdin)))
@@ -86,7 +86,10 @@ def add(
     _told(ctx.obj, stored)
 
 
-@app.command("set", cls=TargetCommand)
+@app.command("set", cls=TargetCommand, help=_(
+    "Change what is given of a host, keep the rest.\n\nAn empty value (\"\") takes a setting away. A new address, key or "
+    "password is tried at once, as with `host add`."
+))
 def set_(
     ctx: typer.Context,
     name: NameArgument,
@@ -102,10 +105,6 @@ def set_(
     no_connect: NoConnectOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Change what is given of a host, keep the rest; an empty value ("") takes a setting away.
-
-    A new address, key or password is tried at once, as with `host add`.
-    """
     from cloudrun.app.hosts import Wanted, known_as, set_host
 
     trial = None
@@ -188,9 +187,8 @@ def _told_to_people(context: Context, stored: Stored) -> None:
         context.say(_("It answers. Next: cloudrun doctor --host {name}").format(name=stored.host.name))
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=Command, help=_("List the hosts; the chosen one has a star."))
 def ls(ctx: typer.Context, json: JsonOption = False) -> None:
-    """List the hosts; the chosen one has a star."""
     from cloudrun.app.hosts import document, list_hosts
 
     context: Context = ctx.obj
@@ -211,7 +209,9 @@ def ls(ctx: typer.Context, json: JsonOption = False) -> None:
     context.out(table)
 
 
-@app.command("show", cls=Command)
+@app.command("show", cls=Command, help=_(
+    "Show a host.\n\nWhat is stored, and where that leads by the ssh configuration."
+))
 def show(
     ctx: typer.Context,
     name: Annotated[
@@ -219,7 +219,6 @@ def show(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show a host: what is stored, and where that leads by the ssh configuration."""
     from cloudrun.app.hosts import list_hosts, show_host
 
     context: Context = ctx.obj
@@ -242,9 +241,8 @@ def _plain(value: object) -> str:
     return _("yes") if value is True else str(value)
 
 
-@app.command("use", cls=Command)
+@app.command("use", cls=Command, help=_("Choose the host that is meant where nothing else says."))
 def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> None:
-    """Choose the host that is meant where nothing else says."""
     from cloudrun.app.hosts import document, use_host
 
     context: Context = ctx.obj
@@ -255,9 +253,8 @@ def use(ctx: typer.Context, name: NameArgument, json: JsonOption = False) -> Non
         context.say(_("{name} is the chosen host now").format(name=name))
 
 
-@app.command("rm", cls=Command)
+@app.command("rm", cls=Command, help=_("Forget a host.\n\nNothing on the box is touched; its runs go on."))
 def rm(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: JsonOption = False) -> None:
-    """Forget a host. Nothing on the box is touched; its runs go on."""
     from cloudrun.app.hosts import remove_host
 
     context: Context = ctx.obj
@@ -270,14 +267,16 @@ def rm(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: Jso
         context.say(_("{name} is forgotten; what is on the box stays").format(name=name))
 
 
-@app.command("trust", cls=Command)
+@app.command("trust", cls=Command, help=_(
+    "Trust the host key that a box shows now.\n\nIt replaces the known one of that box alone (it was made anew). Asks, with both "
+    "fingerprints."
+))
 def trust(
     ctx: typer.Context,
     where: Annotated[str, typer.Argument(metavar="NAME", help=_("A host's name, or its [address]:port."), show_default=False)],
     accept_new: AcceptNewOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Replace the known host key of one box by the one it shows now (it was made anew). Asks, with both fingerprints."""
     from cloudrun.app.hosts import document, trusted
 
     context: Context = ctx.obj

@@ -14,7 +14,6 @@ def init(
     ctx: typer.Context,
     show: Annotated[bool, typer.Option("--show", help=_("Print it instead of writing it."), show_default=False)] = False,
 ) -> None:
-    """Write a commented cloudrun.toml into this folder."""
     from cloudrun.app import init as use_case
 
     if show:

@@ -28,7 +28,7 @@ def launch(
         list[str] | None,
         typer.Argument(
             metavar="[-- COMMAND...]", show_default=False,
-            help=_("What to run, word by word; else \\[runs.NAME] in cloudrun.toml, else run.sh."),
+            help=_("What to run, word by word; else [runs.NAME] in cloudrun.toml, else run.sh."),
         ),
     ] = None,
     host: HostOption = None,
@@ -53,7 +53,6 @@ def launch(
     no_install: Annotated[bool, flag("--no-install", help=_("Install no session program on the box."))] = False,
     json: JsonOption = False,
 ) -> int:
-    """Start a run in a session on the box that no closed lid can hurt."""
     from cloudrun.app.launch import Options
     from cloudrun.project.compose import Wanted, draft
     from cloudrun.project.settings import check_name, says_nothing

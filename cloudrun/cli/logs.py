@@ -40,7 +40,6 @@ def logs(
     host: HostOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Show a run's log. With -f: exit 0 when it succeeded, 3 when it failed; Ctrl-C leaves and the run goes on."""
     from remote_agent import protocol
 
     context: Context = ctx.obj

@@ -1,4 +1,4 @@
-"""The command `cloudrun`: commands are gathered here, and errors of every kind end here, once."""
+"""The command `cloudrun`: its own options, and errors of every kind, which end here, once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from cloudrun import __version__
-from cloudrun.cli import attach, doctor, gpu, hosts, init, launch, logs, ps, rm, stop
+from cloudrun.cli.commands import Commands
 from cloudrun.cli.context import Context
 from cloudrun.cli.encoding import accept_every_letter
-from cloudrun.cli.parsing import Command, Group, LaunchCommand
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 
@@ -22,23 +21,12 @@ app = typer.Typer(
     name="cloudrun",
     help=_("Launch a training on a rented GPU box, close the lid, and find it running."),
     epilog=_('First: cloudrun host add box "ssh -p 23456 root@gpu.example.com"; then: cloudrun launch NAME -- python train.py'),
-    cls=Group,
+    cls=Commands,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.add_typer(hosts.app, name="host")
-app.command("init", cls=Command)(init.init)
-app.command("doctor", cls=Command)(doctor.doctor)
-app.command("launch", cls=LaunchCommand, context_settings={"allow_interspersed_args": True})(launch.launch)
-app.command("ps", cls=Command)(ps.ps)
-app.command("logs", cls=Command)(logs.logs)
-app.command("attach", cls=Command)(attach.attach)
-app.command("gpu", cls=Command)(gpu.gpu)
-app.command("stop", cls=Command)(stop.stop)
-app.command("rm", cls=Command)(rm.rm)
 
 
 def _version(value: bool) -> None:
@@ -91,6 +79,7 @@ def own_debug_removed(arguments: list[str]) -> list[str]:
 
 def _usage(context: Context, error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":  # giving nothing is how the help is asked for
+        typer.echo(error.message)
         return int(Exit.USAGE)
     where = error.ctx.command_path if error.ctx else "cloudrun"
     return context.fail(CloudrunError("usage", detail=error.format_message(), command=where))

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from cloudrun.cli.help import page
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 
 _LOGIN_PROGRAMS = ("ssh", "ssh.exe", "sshpass")
-
-
-def _without_types(params: list[Any]) -> list[Any]:
-    """Help says nothing of a flag's type: it takes no value."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
 
 
 class Command(TyperCommand):
     """Every command of ours."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types(super().get_params(ctx))
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        words = [param.metavar or str(param.name).upper() for param in self.params if param.param_type_name == "argument"]
+        return ["[OPTIONS]", *words]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(page(ctx))
 
 
 class Group(TyperGroup):
-    """Commands in the order in which one meets them: a box first."""
+    """A command that has commands."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _without_types(super().get_params(ctx))
+    def helps(self, ctx: Any) -> list[tuple[str, str]]:
+        """Names and help of its commands."""
+        return [(name, self.commands[name].help or "") for name in self.list_commands(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=lambda name: name != "host")
+        return list(self.commands)  # as they were written down, not by the alphabet
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(page(ctx, self.helps(ctx)))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if self.get_command(ctx, name) is None:
+            words = _("there is no command {name!r}").format(name=name)
+            near = difflib.get_close_matches(name, self.list_commands(ctx), 1)
+            if near:
+                words = _("there is no command {name!r}; near it: {near}").format(name=name, near=near[0])
+            raise CloudrunError("usage", detail=words, command=ctx.command_path)
+        return super().resolve_command(ctx, args)
 
 
 class LaunchCommand(Command):

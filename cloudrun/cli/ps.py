@@ -29,7 +29,6 @@ def ps(
     archived: Annotated[bool, flag("--archived", help=_("Also runs that --fresh put aside."))] = False,
     json: JsonOption = False,
 ) -> int:
-    """List runs: state, cause, age, attempt, progress, GPU, session."""
     context: Context = ctx.obj
     if all_hosts:
         if watch:

@@ -21,7 +21,6 @@ def rm(
     host: HostOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Delete an ended run's folder: its logs, outputs and checkpoints. Asks; refuses a live run."""
     from cloudrun.app.runs import find_run, remove_run
     from cloudrun.errors import CloudrunError
 

@@ -21,7 +21,6 @@ def stop(
     host: HostOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Stop a run: SIGTERM, the grace, then SIGKILL to whatever is left; verified gone."""
     from cloudrun.app.runs import run_document, stop_run
 
     context: Context = ctx.obj

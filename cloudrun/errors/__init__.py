@@ -1,29 +1,14 @@
-"""Every error a user can meet: code, exit code, words. The catalogue is assembled from one file per subject."""
+"""Every error a user can meet: code, exit code, words. The words lie in a catalogue, one file per subject."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cloudrun.errors import agent, box, general, hosts, project, runs, transport
 from cloudrun.errors.catalogue import Entry
 from cloudrun.errors.exit_codes import Exit
-from cloudrun.errors.shown import Shown
 from cloudrun.i18n import _
 
-__all__ = ["CATALOGUE", "CloudrunError", "Entry", "Exit"]
-
-
-def _assemble() -> dict[str, Entry]:
-    whole: dict[str, Entry] = {}
-    for part in (general, hosts, transport, agent, project, runs, box):
-        twice = whole.keys() & part.ENTRIES.keys()
-        if twice:
-            raise AssertionError(f"error codes defined twice: {sorted(twice)}")
-        whole.update(part.ENTRIES)
-    return whole
-
-
-CATALOGUE = _assemble()
+__all__ = ["CloudrunError", "Entry", "Exit"]
 
 
 class CloudrunError(Exception):
@@ -39,6 +24,8 @@ class CloudrunError(Exception):
 
     @property
     def entry(self) -> Entry:
+        from cloudrun.errors.assembled import CATALOGUE
+
         return CATALOGUE.get(self.code) or CATALOGUE["internal"]
 
     @property
@@ -54,6 +41,9 @@ class CloudrunError(Exception):
         return self._words(self.entry.hint)
 
     def _words(self, template: str) -> str:
+        from cloudrun.errors.assembled import CATALOGUE
+        from cloudrun.errors.shown import Shown
+
         params = self.params
         if self.code not in CATALOGUE:  # a newer agent may know codes that this laptop does not
             params = {"detail": f"{self.code} {self.params}"}

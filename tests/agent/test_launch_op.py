@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from cloudrun.errors import CATALOGUE, CloudrunError
+from cloudrun.errors import CloudrunError
+from cloudrun.errors.assembled import CATALOGUE
 from remote_agent import layout, packages, processes, sessions
 from remote_agent.protocol import GPU_STATES, AgentError, DataDisk, GpuReport, Launched, Spec, decode, encode
 from remote_agent.rpc import launch_session, prepare

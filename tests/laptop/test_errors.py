@@ -7,7 +7,8 @@ import re
 import string
 from pathlib import Path
 
-from cloudrun.errors import CATALOGUE, CloudrunError, Exit
+from cloudrun.errors import CloudrunError, Exit
+from cloudrun.errors.assembled import CATALOGUE
 from cloudrun.errors.exit_codes import MEANINGS
 
 ROOT = Path(__file__).parents[2]

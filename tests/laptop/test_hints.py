@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cloudrun.cli.context import Context, naming
-from cloudrun.errors import CATALOGUE, CloudrunError
+from cloudrun.errors import CloudrunError
+from cloudrun.errors.assembled import CATALOGUE
 from tests.support.cli import Laptop
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from cloudrun.cli.render.doctor_found import FOUND, NAMES
 from cloudrun.cli.render.doctor_hints import HINTS, LOCAL_HINTS
 from cloudrun.cli.render.units import memory, size
-from cloudrun.errors import CATALOGUE, CloudrunError
+from cloudrun.errors import CloudrunError
+from cloudrun.errors.assembled import CATALOGUE
 from cloudrun.i18n import _
 from remote_agent import protocol
 
