@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -38,6 +38,8 @@ class Options:
     install: bool = True
     #: How long a start that writes nothing is watched before it counts as running.
     settle_s: float = protocol.DEFAULT_SETTLE_S
+    #: This launch and no other: the box knows it again by that.
+    launch_id: str = field(default_factory=lambda: secrets.token_hex(16))
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def _plan(client: AgentClient, project: Project, drafted: Draft, options: Option
         code_digest=digest(manifest) if manifest else None, git_commit=facts.commit, git_dirty=facts.dirty,
         host=options.host, cloudrun_version=__version__, agent=client.hello.agent,
         agent_python=client.hello.python_version, launched_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        launch_id=options.launch_id,
     )
     secret_file = prepared.facts.secret_file if drafted.secrets else None
     return Plan(spec, prepared, render(spec, prepared.facts, prepared.next_launch, secret_file), manifest, facts)
@@ -91,7 +94,10 @@ def _manifest(project: Project, drafted: Draft) -> Manifest:
 
 
 def launch(client: AgentClient, project: Project, drafted: Draft, options: Options, told: Told) -> protocol.Launched:
-    """Brings the run to life and returns when it runs or has failed. Repeating it after a broken connection is safe."""
+    """Brings the run to life and returns when it runs or has failed.
+
+    After a broken connection it may be called again with the same options: what the box did for the first call is found.
+    """
     for attempt in range(TRIES):
         try:
             return _launch_once(client, project, drafted, options, told)

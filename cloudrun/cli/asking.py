@@ -7,6 +7,7 @@ import sys
 
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
+from cloudrun.transport.base import Asker
 
 
 class TerminalAsker:
@@ -28,7 +29,8 @@ class TerminalAsker:
         words = _("First contact with {host}. Its {kind} key is\n  {fingerprint}\nCompare it with the provider's page. Trust it?")
         if known:
             words = _("{host} shows another key than the known one.\n  known: {old}\n  now:   {fingerprint} ({type})\n"
-                      "Right only if the instance was made anew: compare with the provider's page. Trust the new one?")
+                      "Right only if the instance was made anew, or a new one has taken over this address: compare with the\n"
+                      "provider's page. Trust the new one?")
         question = words.format(
             host=host, kind=key_type.removeprefix("ssh-"), type=key_type, fingerprint=fingerprint, old=known)
         sys.stderr.write(f"{question} [y/N] ")
@@ -44,6 +46,22 @@ class TerminalAsker:
         self._tried.add(prompt)
         self._memory[prompt] = getpass.getpass(prompt, stream=sys.stderr)
         return self._memory[prompt]
+
+
+class Expecting:
+    """Trusts the one host key whose fingerprint was given; asks `below` for all the rest."""
+
+    def __init__(self, fingerprint: str, below: Asker) -> None:
+        self._fingerprint = fingerprint.strip().removeprefix("SHA256:").rstrip("=")
+        self._below = below
+
+    def accept_host_key(self, host: str, key_type: str, fingerprint: str, known: str = "") -> bool:
+        if fingerprint.removeprefix("SHA256:") == self._fingerprint:
+            return True
+        raise CloudrunError("host-key-not-expected", host=host, fingerprint=fingerprint, kind=key_type)
+
+    def password(self, prompt: str) -> str:
+        return self._below.password(prompt)
 
 
 def _has_terminal() -> bool:

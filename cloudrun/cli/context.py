@@ -52,6 +52,8 @@ class Dialling:
     #: The known_hosts name that the host had before its address was changed.
     known_as: str = ""
     password: Secret | None = None
+    #: The host key's fingerprint as the user gave it: that key is trusted, and no other.
+    fingerprint: str | None = None
     #: This key and nothing else, to see whether the box takes it.
     only_key: Path | None = None
 
@@ -73,6 +75,8 @@ class Context:
     def __init__(self, *, debug: bool = False, json: bool = False) -> None:
         self.debug = debug
         self.json = json
+        #: How long a box that does not answer yet is tried, where the command line says it.
+        self.connect_timeout_s: float | None = None
         #: The host that the command line named.
         self._named_host: str | None = None
         #: Something else fills the terminal (attach): no talk on it.
@@ -205,19 +209,23 @@ class Context:
         """A connection to the host. Raises CloudrunError."""
         from dataclasses import replace
 
+        from cloudrun.cli.asking import Expecting
         from cloudrun.config import paths
         from cloudrun.transport import connect
         from cloudrun.transport.base import Options
 
         how = how or Dialling()
+        with naming(host.name):
+            address = host.address
+        asker = self.asker if how.fingerprint is None else Expecting(how.fingerprint, self.asker)
         options = Options(
-            asker=self.asker, known_hosts=paths.known_hosts_file(), accept_new=how.accept_new,
-            connect_timeout_s=CONNECT_TIMEOUT_S if how.timeout_s is None else how.timeout_s, say=self.say,
+            asker=asker, known_hosts=paths.known_hosts_file(), accept_new=how.accept_new,
+            connect_timeout_s=self.connect_timeout_s or address.connect_timeout_s or how.timeout_s or CONNECT_TIMEOUT_S,
+            say=self.say,
             own_key=paths.own_key_file(), replace_key_of=how.replace_key_of, known_as=how.known_as,
             password=how.password, keys_only=how.only_key is not None,
         )
         with naming(host.name):
-            address = host.address
             if how.only_key is not None:
                 address, options = replace(address, keys=(how.only_key,), identities_only=True), replace(options, own_key=None)
             return connect(address, options)
@@ -237,6 +245,15 @@ class Context:
             self.say(_("reconnected after {seconds:.0f} s").format(seconds=after_s))
 
         return answers(Question(lambda: self.open_host(host), ask), Told(lost, back))
+
+    def surely(self, host: Host, ask: Callable[[Box, bool], T]) -> T:
+        """What the box did, though the connection is lost on the way: it is looked up over another. See `app.surely`."""
+        from cloudrun.app.surely import Errand, surely
+
+        def lost(error: CloudrunError) -> None:
+            self.say(_("the connection was lost before the answer came; looking up what the box did"))
+
+        return surely(Errand(lambda: self.open_host(host), ask, lost))
 
     @contextmanager
     def open(self, name: str | None) -> Iterator[Box]:

@@ -274,6 +274,10 @@ def rm(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: Jso
 def trust(
     ctx: typer.Context,
     where: Annotated[str, typer.Argument(metavar="NAME", help=_("A host's name, or its [address]:port."), show_default=False)],
+    fingerprint: Annotated[
+        str | None, typer.Option("--fingerprint", metavar="SHA256:…", show_default=False,
+                                 help=_("Trust the key with this fingerprint, and no other, without asking (for scripts)."))
+    ] = None,
     accept_new: AcceptNewOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -282,7 +286,7 @@ def trust(
     context: Context = ctx.obj
     host, name = trusted(where)
     try:
-        context.connect(host, Dialling(accept_new, replace_key_of=name)).close()
+        context.connect(host, Dialling(accept_new, replace_key_of=name, fingerprint=fingerprint)).close()
     except CloudrunError as error:
         if error.code != "host-key-refused":
             raise

@@ -14,6 +14,7 @@ from cloudrun.i18n import _
 if TYPE_CHECKING:
     from cloudrun.app.launch import Options
     from cloudrun.cli.context import Box, Context
+    from cloudrun.config.hosts import Host
     from cloudrun.project.compose import Draft
     from cloudrun.project.settings import Project
     from remote_agent import protocol
@@ -63,14 +64,14 @@ def launch(
     chosen = context.host(host)
     drafted = draft(project, Wanted(name, tuple(command or ()), workdir, env_file, backend, not no_sync), chosen.backend)
     options = Options(chosen.name, chosen.data_dir, fresh, allow_large, not no_install, wait)
-    with context.open_host(chosen) as box:
-        if dry_run:
+    if dry_run:
+        with context.open_host(chosen) as box:
             return _dry_run(context, box, project, drafted, options)
-        if says_nothing(name) and not context.json:
-            words = _("(a name like det_yolo11_1201, task_model_date, tells more in a month than {name})")
-            context.say(words.format(name=name))
-        launched = _launch(context, box, project, drafted, options)
-        code = _report(context, box, launched)
+    if says_nothing(name) and not context.json:
+        words = _("(a name like det_yolo11_1201, task_model_date, tells more in a month than {name})")
+        context.say(words.format(name=name))
+    launched = _launch(context, chosen, project, drafted, options)
+    code = _report(context, chosen, launched)
     if follow and launched.outcome != "failed-at-once":
         from cloudrun.cli.logs import follow_run
 
@@ -79,25 +80,28 @@ def launch(
     return code
 
 
-def _launch(context: Context, box: Box, project: Project, drafted: Draft, options: Options) -> protocol.Launched:
+def _launch(context: Context, host: Host, project: Project, drafted: Draft, options: Options) -> protocol.Launched:
     from cloudrun.app.launch import Told, launch
     from cloudrun.cli.render.launch import SendingBar, event_words
 
-    with SendingBar(visible=not context.json) as bar:
-        def tell(event: dict[str, Any]) -> None:
-            words = event_words(event)
-            if words and not context.json:
-                context.say(words)
+    def tell(event: dict[str, Any]) -> None:
+        words = event_words(event)
+        if words and not context.json:
+            context.say(words)
 
-        try:
+    def ask(box: Box, _again: bool) -> protocol.Launched:
+        with SendingBar(visible=not context.json) as bar:
             return launch(box.client, project, drafted, options, Told(tell, bar.sent))
-        except CloudrunError as error:
-            if error.code in ("outcome-unknown", "connection-lost"):
-                raise CloudrunError("launch-unknown", run=drafted.name, host=options.host) from error
-            raise
+
+    try:
+        return context.surely(host, ask)
+    except CloudrunError as error:
+        if error.code == "outcome-unknown":
+            raise CloudrunError("launch-unknown", run=drafted.name, host=options.host) from error
+        raise
 
 
-def _report(context: Context, box: Box, launched: protocol.Launched) -> int:
+def _report(context: Context, host: Host, launched: protocol.Launched) -> int:
     """Says how it came out. A run that died at once is an error with its code and its last lines."""
     from cloudrun.cli.render.launch import launched_document, launched_words
 
@@ -107,9 +111,9 @@ def _report(context: Context, box: Box, launched: protocol.Launched) -> int:
             context.say(launched.tail.rstrip("\n"))
         raise CloudrunError("run-died", run=run.name, ending=_ending(run), tail=launched.tail or "")
     if context.json:
-        context.emit_json(launched_document(launched, box.host.name))
+        context.emit_json(launched_document(launched, host.name))
     else:
-        context.out(launched_words(launched, box.host.name, context.here, local=box.transport.address.is_local))
+        context.out(launched_words(launched, host.name, context.here, local=host.is_local))
     return int(Exit.OK)
 
 

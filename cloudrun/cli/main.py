@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated, Any
 
@@ -39,11 +40,16 @@ def _version(value: bool) -> None:
 def _settings(
     ctx: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help=_("Show tracebacks."), show_default=False)] = False,
+    connect_timeout: Annotated[
+        float | None,
+        typer.Option("--connect-timeout", metavar="SECONDS", show_default=False,
+                     help=_("How long a box that does not answer yet is tried (20, or ConnectTimeout of ssh).")),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help=_("Show the version."), show_default=False)
     ] = False,
 ) -> None:
-    ctx.obj.debug = ctx.obj.debug or debug
+    """`--debug` and `--connect-timeout` are here for the page of help: `_everywhere` has taken them."""
 
 
 def run(arguments: list[str]) -> int:
@@ -53,7 +59,7 @@ def run(arguments: list[str]) -> int:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     context = Context(debug="--debug" in own, json="--json" in own)
     try:
-        result = app(own_debug_removed(arguments), standalone_mode=False, obj=context, prog_name="cloudrun")
+        result = app(_everywhere(context, arguments), standalone_mode=False, obj=context, prog_name="cloudrun")
     except typer.Exit as stop_:
         return stop_.exit_code
     except (typer.Abort, KeyboardInterrupt):
@@ -71,10 +77,25 @@ def run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else int(Exit.OK)
 
 
-def own_debug_removed(arguments: list[str]) -> list[str]:
-    """`--debug` counts wherever it stands before `--`, so that it can be added at the end of a line that failed."""
+def _everywhere(context: Context, arguments: list[str]) -> list[str]:
+    """Takes what counts wherever it stands before `--`, so that it can be added at the end of a line that failed."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    return [word for word in arguments[:end] if word != "--debug"] + arguments[end:]
+    rest: list[str] = []
+    words = iter(arguments[:end])
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name == "--connect-timeout":
+            context.connect_timeout_s = _seconds(value if equals else next(words, ""))
+        elif word != "--debug":
+            rest.append(word)
+    return rest + arguments[end:]
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]+)?", text) or not float(text):
+        words = _("--connect-timeout takes seconds, not {text!r}").format(text=text)
+        raise CloudrunError("usage", detail=words, command="cloudrun")
+    return float(text)
 
 
 def _usage(context: Context, error: Any) -> int:

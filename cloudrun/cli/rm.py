@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,8 @@ from cloudrun.cli.options import HostOption, JsonOption, NamedRunArgument, YesOp
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
-    from cloudrun.cli.context import Context
+    from cloudrun.cli.context import Box, Context
+    from remote_agent.protocol import RunInfo
 
 
 def rm(
@@ -25,22 +26,40 @@ def rm(
     from cloudrun.errors import CloudrunError
 
     context: Context = ctx.obj
-    with context.open(host) as box:
-        found = find_run(box.client, box.host.data_dir, run)
-        if not yes:
-            context.say(_("{run} ({state}) on {host}: logs, outputs and checkpoints in {folder} would be deleted.").format(
-                run=run, state=found.state, host=box.host.name, folder=found.run_dir))
-            if code:
-                context.say(_("Its code in ~/cloudrun/{project}/{run} too, with what was changed there.").format(
-                    project=found.project, run=run))
-            if not context.confirm(_("Delete them for good?")):
-                raise CloudrunError("rm-declined", run=run)
-        answer = remove_run(box.client, box.host.data_dir, run, code=code)
-        if context.json:
-            context.emit_json(answer)
-        else:
-            context.say(_("{run} is deleted").format(run=run))
-            if answer.get("tree_kept"):
-                context.say(_("its code stays on the box: {tree} (--code deletes it too)").format(tree=answer["tree_kept"]))
-            elif code and answer.get("tree"):
-                context.say(_("its code is deleted: {tree}").format(tree=answer["tree"]))
+    chosen = context.host(host)
+
+    def ask(box: Box, again: bool) -> dict[str, Any]:
+        data_dir = chosen.data_dir
+        try:
+            if not again:
+                _agreed(context, chosen.name, find_run(box.client, data_dir, run), code=code, yes=yes)
+            return remove_run(box.client, data_dir, run, code=code)
+        except CloudrunError as error:
+            if again and error.code == "no-such-run":  # done, and the answer got lost
+                return {"run": run, "run_dir": None, "tree": None, "tree_kept": None}
+            raise
+
+    answer = context.surely(chosen, ask)
+    if context.json:
+        context.emit_json(answer)
+        return
+    context.say(_("{run} is deleted").format(run=run))
+    if answer.get("tree_kept"):
+        context.say(_("its code stays on the box: {tree} (--code deletes it too)").format(tree=answer["tree_kept"]))
+    elif code and answer.get("tree"):
+        context.say(_("its code is deleted: {tree}").format(tree=answer["tree"]))
+
+
+def _agreed(context: Context, host: str, found: RunInfo, *, code: bool, yes: bool) -> None:
+    """Says what would be lost and asks. Raises CloudrunError where the answer is no."""
+    from cloudrun.errors import CloudrunError
+
+    if yes:
+        return
+    context.say(_("{run} ({state}) on {host}: logs, outputs and checkpoints in {folder} would be deleted.").format(
+        run=found.name, state=found.state, host=host, folder=found.run_dir))
+    if code:
+        context.say(_("Its code in ~/cloudrun/{project}/{run} too, with what was changed there.").format(
+            project=found.project, run=found.name))
+    if not context.confirm(_("Delete them for good?")):
+        raise CloudrunError("rm-declined", run=found.name)

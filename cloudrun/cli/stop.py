@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,8 @@ from cloudrun.cli.options import HostOption, JsonOption, NamedRunArgument
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
-    from cloudrun.cli.context import Context
+    from cloudrun.app.runs import Stopped
+    from cloudrun.cli.context import Box, Context
 
 
 def stop(
@@ -29,15 +31,20 @@ def stop(
         if not context.json:
             context.say(_words(event, grace))
 
-    with context.open(host) as box:
+    def ask(box: Box, again: bool) -> Stopped:
         stopped = stop_run(box.client, box.host.data_dir, run, grace, tell)
-        if context.json:
-            context.emit_json({**run_document(stopped.run, box.host.name), "already": stopped.already})
-        elif stopped.already:
-            context.say(_("{run} was not running: it is {state}").format(run=run, state=stopped.run.state))
-        else:
-            words = _("{run} is stopped and nothing of it is left; the same `cloudrun launch {run} …` as before starts it again")
-            context.say(context.here(words.format(run=run)))
+        # Asked again after a lost answer: that it is stopped now is what was asked for.
+        return replace(stopped, already=stopped.already and not (again and stopped.run.state == "stopped"))
+
+    chosen = context.host(host)
+    stopped = context.surely(chosen, ask)
+    if context.json:
+        context.emit_json({**run_document(stopped.run, chosen.name), "already": stopped.already})
+    elif stopped.already:
+        context.say(_("{run} was not running: it is {state}").format(run=run, state=stopped.run.state))
+    else:
+        words = _("{run} is stopped and nothing of it is left; the same `cloudrun launch {run} …` as before starts it again")
+        context.say(context.here(words.format(run=run)))
 
 
 def _words(event: dict[str, Any], grace_s: float) -> str:

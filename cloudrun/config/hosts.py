@@ -35,6 +35,11 @@ class Host:
         return address_of(self)
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is this machine; nothing is asked for it."""
+        return target.parse(self.target).address().is_local
+
+    @property
     def shown(self) -> str:
         """What the user gave, for lists: no file is read and nothing is asked for it."""
         return self.target
@@ -59,15 +64,22 @@ def _located(meant: target.Target, say: Callable[[str], None] | None) -> Address
         return plain
     jumps = tuple(hop for jump in meant.jumps for hop in _hops(jump, say))
     if not meant.lookup:
-        return replace(plain, jumps=jumps)
+        return replace(plain, jumps=jumps, proxy_command=_expanded(meant, plain))
     found = sshconfig.resolve(sshconfig.Asked(meant.hostname, meant.user, meant.port), say)
     return replace(
         found,
         keys=(*meant.keys, *found.keys),
         identities_only=meant.identities_only or found.identities_only,
-        jumps=jumps or (() if meant.proxy_command else found.jumps),
-        proxy_command=meant.proxy_command or (None if jumps else found.proxy_command),
+        jumps=jumps or (() if meant.proxy_command or meant.direct else found.jumps),
+        proxy_command=_expanded(meant, found) or (None if jumps or meant.direct else found.proxy_command),
     )
+
+
+def _expanded(meant: target.Target, found: Address) -> str | None:
+    """The ProxyCommand that was given, with ssh's %-tokens filled in."""
+    if meant.proxy_command is None:
+        return None
+    return sshconfig.expanded(meant.proxy_command, meant.hostname, found)
 
 
 def _hops(jump: str, say: Callable[[str], None] | None) -> tuple[Address, ...]:

@@ -33,7 +33,8 @@ _USER = re.compile(r"[^\s@:/'\"]+\Z")
 class Target:
     """What was meant. `text` may be stored: it is the target in one line and holds no password.
 
-    `lookup`: the host is worth looking up in the ssh configuration (no port was given). `jumps`: outermost first.
+    `lookup`: the ssh configuration counts beside what was given (not with a HostName of its own). `jumps`: outermost first;
+    `direct`: no jump hosts, whatever the configuration says (`-J none`).
     """
 
     text: str
@@ -45,6 +46,7 @@ class Target:
     jumps: tuple[str, ...] = ()
     proxy_command: str | None = None
     lookup: bool = False
+    direct: bool = False
     notes: tuple[str, ...] = ()
 
     def anchored(self, folder: Path) -> Target:
@@ -71,6 +73,7 @@ class _Login:
     keys: list[Path] = field(default_factory=list)
     identities_only: bool = False
     jumps: tuple[str, ...] = ()
+    direct: bool = False
     proxy_command: str | None = None
     hostname: str = ""
     place: str | None = None
@@ -109,7 +112,7 @@ def _one_line(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _password_note() -> str:
-    return _("the password is not stored; it is asked for when it is needed. Better: put a key on the instance's page")
+    return _("the password is not stored; where no key opens the box it is asked for once, to put a key there")
 
 
 def _words(line: str) -> list[str]:
@@ -171,7 +174,8 @@ def _option(login: _Login, letter: str, value: str) -> None:
     elif letter == "i":
         login.keys.append(Path(value))
     elif letter == "J":
-        login.jumps = () if value.lower() == "none" else tuple(jump.strip() for jump in value.split(","))
+        login.direct = value.lower() == "none"
+        login.jumps = () if login.direct else tuple(jump.strip() for jump in value.split(","))
     elif letter == "o":
         _long_option(login, value)
 
@@ -198,7 +202,7 @@ def _as_target(login: _Login, notes: tuple[str, ...]) -> Target:
     found = Target(
         text="", hostname=_hostname(login.hostname, login.hostname) if login.hostname else place.hostname, user=user, port=port,
         keys=tuple(login.keys), identities_only=login.identities_only, jumps=login.jumps, proxy_command=login.proxy_command,
-        lookup=port is None and not login.hostname, notes=place.notes,
+        lookup=not login.hostname, direct=login.direct, notes=place.notes,
     )
     return replace(found, text=_written(found))
 
@@ -208,7 +212,7 @@ def _written(target: Target) -> str:
     words = ["ssh"]
     words += ["-p", str(target.port)] if target.port else []
     words += [word for key in target.keys for word in ("-i", str(key))]
-    words += ["-J", ",".join(target.jumps)] if target.jumps else []
+    words += ["-J", ",".join(target.jumps) or "none"] if target.jumps or target.direct else []
     words += ["-o", "IdentitiesOnly=yes"] if target.identities_only else []
     words += ["-o", f"ProxyCommand={target.proxy_command}"] if target.proxy_command else []
     words.append(f"{target.user}@{target.hostname}" if target.user else target.hostname)
@@ -240,7 +244,7 @@ def _place(word: str, notes: tuple[str, ...]) -> Target:
     number = None if port is None else _port(port)
     shown = f"[{checked}]" if ":" in checked else checked
     text = f"{user}@{shown}" if user else shown
-    return Target(text + (f":{number}" if number else ""), checked, user, number, lookup=number is None, notes=notes)
+    return Target(text + (f":{number}" if number else ""), checked, user, number, lookup=True, notes=notes)
 
 
 def _url(word: str, notes: tuple[str, ...]) -> Target:
@@ -257,7 +261,7 @@ def _url(word: str, notes: tuple[str, ...]) -> Target:
     hostname = _hostname(split.hostname or "", "ssh://")
     shown = f"[{hostname}]" if ":" in hostname else hostname
     text = (f"{user}@{shown}" if user else shown) + (f":{port}" if port else "")
-    return Target(text, hostname, user, port, lookup=port is None, notes=notes)
+    return Target(text, hostname, user, port, lookup=True, notes=notes)
 
 
 def _port(text: str) -> int:

@@ -61,15 +61,21 @@ ENTRIES: dict[str, Entry] = {
     ),
     "host-key-changed": Entry(
         Exit.HOST_KEY_CHANGED,
-        N_("{host} shows another host key than the known one. Known: {old}. Now: {new}. Either the instance was made anew, "
-           "or somebody stands in between; nothing was sent"),
-        N_("If it was made anew (compare the fingerprint on its page): cloudrun host trust '{host}'"),
+        N_("{host} shows another host key than the known one. Known: {old}. Now: {new}. Nothing was sent. With these providers "
+           "a new instance often takes over an old address; or somebody stands in between"),
+        N_("If the instance is new (compare the fingerprint on its page): cloudrun host trust '{host}'"),
     ),
     "host-key-not-replaced": Entry(
         Exit.HOST_KEY_CHANGED,
         N_("{host} shows another host key than the known one, and there is no terminal to ask on. Known: {old}. "
            "Now: {fingerprint} ({kind}); the known one stays"),
-        N_("On a terminal: cloudrun host trust '{host}'   (--accept-new is for first contact only)"),
+        N_("On a terminal: cloudrun host trust '{host}'; in scripts, with the fingerprint of the instance's page: "
+           "cloudrun host trust '{host}' --fingerprint SHA256:…   (--accept-new is for first contact only)"),
+    ),
+    "host-key-not-expected": Entry(
+        Exit.HOST_KEY_CHANGED,
+        N_("{host} shows the host key {fingerprint} ({kind}), which is not the one that was given; nothing was sent"),
+        N_("Take the fingerprint from the instance's page: cloudrun host trust '{host}' --fingerprint SHA256:…"),
     ),
     "host-key-refused": Entry(
         Exit.HOST_KEY_UNKNOWN,

@@ -22,6 +22,9 @@ class Address:
     identities_only: bool = False
     jumps: tuple[Address, ...] = ()
     proxy_command: str | None = None
+    #: ConnectTimeout and ServerAliveInterval × ServerAliveCountMax of the ssh configuration, in seconds, where it sets them.
+    connect_timeout_s: float | None = None
+    alive_s: float | None = None
 
     @property
     def shown(self) -> str:
@@ -52,6 +55,10 @@ class Asker(Protocol):
         """Whether the key may be trusted. `known`: fingerprints of the keys it would replace; "" at first contact."""
 
     def password(self, prompt: str) -> str: ...
+
+
+#: Three questions, five seconds apart.
+DEAD_AFTER_S = 15.0
 
 
 class Secret:
@@ -85,7 +92,7 @@ class Options:
     accept_new: bool = False
     connect_timeout_s: float = 20.0
     #: A link on which nothing answered this long is dead (keepalives with answers run beneath).
-    dead_after_s: float = 15.0
+    dead_after_s: float = field(default_factory=lambda: DEAD_AFTER_S)
     #: The known_hosts name (`[host]:port`) whose changed key the user wants replaced; asked all the same.
     replace_key_of: str = ""
     #: Takes a quiet line of talk ("waiting for …"); None drops it.

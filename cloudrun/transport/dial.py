@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 import time
@@ -89,8 +90,10 @@ class Dialler:
             pause_s = min(pause_s * 1.7, LONGEST_PAUSE_S)
 
     def _greet(self, deadline: float) -> Link:
-        watched = WatchedSocket(self._socket(deadline), self._options.dead_after_s * 2 / 3)
-        link = Link(watched, self._options.dead_after_s)
+        # The ssh configuration may want to know sooner; that it would be content later hurts nobody and helps nobody.
+        dead_after_s = min(self._options.dead_after_s, self.address.alive_s or self._options.dead_after_s)
+        watched = WatchedSocket(self._socket(deadline), dead_after_s * 2 / 3)
+        link = Link(watched, dead_after_s)
         rest_s = max(1.0, deadline - time.monotonic())
         link.banner_timeout = link.handshake_timeout = rest_s
         store = _store(self._options)
@@ -161,11 +164,13 @@ def tcp(address: Address, deadline: float) -> Pipe:
         raise CloudrunError("host-name-unknown", host=address.hostname, detail=error.strerror) from error
     except (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError) as error:
         raise NotReady(_("the connection is refused ({detail})").format(detail=error.strerror)) from error
-    except TimeoutError as error:
+    except OSError as error:
+        if error.errno == errno.EHOSTUNREACH:  # said of a box whose network comes up, too
+            raise NotReady(_("it is not on the network ({detail})").format(detail=error.strerror)) from error
+        if not isinstance(error, TimeoutError):
+            raise CloudrunError("unreachable", host=address.shown, detail=error.strerror or str(error)) from error
         detail = _("no answer within {seconds:.0f} s").format(seconds=rest_s)
         raise CloudrunError("unreachable", host=address.shown, detail=detail) from error
-    except OSError as error:
-        raise CloudrunError("unreachable", host=address.shown, detail=error.strerror or str(error)) from error
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return cast(Pipe, connected)

@@ -107,8 +107,9 @@ class KnownHosts:
 
     @classmethod
     def of_user(cls, own: Path) -> KnownHosts:
-        """Our file and those that ssh reads."""
-        return cls(own, [Path.home() / ".ssh" / "known_hosts", Path.home() / ".ssh" / "known_hosts2"])
+        """Our file and those that ssh reads: the user's, and the machine's."""
+        folders = [Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")]
+        return cls(own, [path for base in folders for path in (base, base.with_name(base.name + "2"))])
 
     def known(self, name: str) -> list[HostKey]:
         """Keys that are good for the name. Our own entries stand before the user's and, where there are any, alone."""

@@ -7,9 +7,10 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
@@ -32,6 +33,8 @@ class Resolved:
     identities_only: bool = False
     jumps: tuple[str, ...] = ()
     proxy_command: str | None = None
+    connect_timeout_s: float | None = None
+    alive_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,18 +57,20 @@ def _resolve(asked: Asked, say: Callable[[str], None] | None, hops_left: int) ->
     if hops_left < 0:
         raise CloudrunError("ssh-config-jumps", name=asked.name, most=MOST_HOPS)
     found = look_up(asked, say)
-    files = tuple(_expanded(file, asked, found) for file in found.identity_files)
+    files = (Path(expanded(file, asked.name, found)).expanduser() for file in found.identity_files)
     proxy = found.proxy_command
     return Address(
         hostname=found.hostname,
         port=found.port,
         user=found.user,
-        keys=tuple(path for path in map(Path, files) if path.is_file()),
+        keys=tuple(path for path in files if path.is_file()),
         identities_only=found.identities_only,
         jumps=tuple(
             hop for jump in found.jumps for hop in _flat(_resolve(_hop(jump, asked.config), say, hops_left - 1))
         ),
-        proxy_command=_expanded(proxy, asked, found, home=False) if proxy else None,
+        proxy_command=expanded(proxy, asked.name, found) if proxy else None,
+        connect_timeout_s=found.connect_timeout_s,
+        alive_s=found.alive_s,
     )
 
 
@@ -129,7 +134,25 @@ def parse_answer(text: str) -> Resolved:
         identities_only=values.get("identitiesonly") == "yes",
         jumps=_listed(values.get("proxyjump")),
         proxy_command=_unless_none(values.get("proxycommand")),
+        connect_timeout_s=_seconds(values.get("connecttimeout")),
+        alive_s=_alive_s(values),
     )
+
+
+def _alive_s(values: Mapping[str, str]) -> float | None:
+    """How long a silent server counts as alive by the configuration; None where it does not ask."""
+    every_s = _seconds(values.get("serveraliveinterval"))
+    count = values.get("serveralivecountmax", "3")
+    return every_s * max(1, int(count)) if every_s and count.isdigit() else None
+
+
+def _seconds(value: str | None) -> float | None:
+    """`30`, or with units as ssh takes them (`1m30s`); None for none and 0."""
+    parts = re.findall(r"(\d+)([smhdw]?)", (value or "").lower())
+    if not value or "".join(number + unit for number, unit in parts) != value.lower():
+        return None
+    each = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    return float(sum(int(number) * each[unit] for number, unit in parts)) or None
 
 
 def _listed(value: str | None) -> tuple[str, ...]:
@@ -150,15 +173,21 @@ def _by_paramiko(asked: Asked, say: Callable[[str], None] | None) -> Resolved:
 
     path = asked.config or Path.home() / ".ssh" / "config"
     try:
-        text = path.read_text("utf-8-sig")
+        text = path.read_text("utf-8-sig", errors="surrogateescape")
     except OSError:
         text = ""
-    if say and re.search(r"(?im)^\s*(include|match)\s", text):
-        say(_("{path} uses Include or Match; without OpenSSH's `ssh` these lines are not understood here").format(path=path))
+    plain, left_out = without_unjudged(text)
+    if say and left_out:
+        words = _("without OpenSSH's `ssh` these lines do not count here: {lines}")
+        say(words.format(lines="; ".join(f"{path}:{number}: {line}" for number, line in left_out)))
     try:
-        found = SSHConfig.from_text(text).lookup(asked.name)
-    except (ConfigParseError, ImportError) as error:  # `Match exec` cannot be judged here (see `lean`)
+        found = SSHConfig.from_text(plain).lookup(asked.name)
+        return _as_resolved(found, asked)
+    except (ConfigParseError, ValueError) as error:
         raise CloudrunError("ssh-config-wrong", name=asked.name, detail=str(error)) from error
+
+
+def _as_resolved(found: Mapping[str, Any], asked: Asked) -> Resolved:
     return Resolved(
         hostname=str(found.get("hostname", asked.name)),
         port=asked.port or int(found.get("port", "22")),
@@ -167,18 +196,38 @@ def _by_paramiko(asked: Asked, say: Callable[[str], None] | None) -> Resolved:
         identities_only=str(found.get("identitiesonly", "no")).lower() == "yes",
         jumps=_listed(found.get("proxyjump")),
         proxy_command=_unless_none(found.get("proxycommand")),
+        connect_timeout_s=_seconds(found.get("connecttimeout")),
+        alive_s=_alive_s(found),
     )
 
 
-def _expanded(text: str, asked: Asked, found: Resolved, *, home: bool = True) -> str:
-    """`~` and the %-tokens that ssh documents for files and proxies; `ssh -G` leaves them as they are written."""
+def without_unjudged(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """A configuration without what paramiko's reader misjudges (it applies some Match blocks to every host and skips Include),
+    and those lines with their numbers. What such a block holds goes with it, up to the next Host."""
+    kept: list[str] = []
+    left_out: list[tuple[int, str]] = []
+    within = False
+    for number, line in enumerate(text.splitlines(), 1):
+        keyword = re.split(r"[\s=]", line.strip(), maxsplit=1)[0].lower()
+        if keyword == "match" and not re.fullmatch(r"match[\s=]+all", line.strip().lower()):
+            within = True
+        elif keyword in ("host", "match"):
+            within = False
+        if keyword == "include" or (keyword == "match" and within):
+            left_out.append((number, line.strip()))
+        elif not within:
+            kept.append("Host *" if keyword == "match" else line)
+    return "\n".join(kept), left_out
+
+
+def expanded(text: str, name: str, found: Address | Resolved) -> str:
+    """The %-tokens that ssh documents for files and proxies; `ssh -G` leaves them as they are written."""
     local = socket.gethostname()
     tokens = {
-        "%": "%", "h": found.hostname, "n": asked.name, "p": str(found.port), "r": found.user,
+        "%": "%", "h": found.hostname, "n": name, "p": str(found.port), "r": found.user,
         "d": str(Path.home()), "u": _local_user(), "l": local, "L": local.partition(".")[0], "k": found.hostname,
     }
-    whole = re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
-    return str(Path(whole).expanduser()) if home else whole
+    return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
 
 
 def _local_user() -> str:

@@ -45,8 +45,9 @@ def launch(call: Call) -> Launched:
     archived_to = None
     with exclusive(data, run.name, call):
         existing = settled(run)
-        live = _same_live(run, existing, request)
-        if not live:
+        ours = _is_ours(run, existing, request)
+        live = not ours and _same_live(run, existing, request)
+        if not ours and not live:
             archived_to = _start(_Start(call, request, data, run, existing))
     launched = await_start(call, run, min(request.settle_s, ALIVE_S) if live else request.settle_s)
     if live and launched.outcome == "started":
@@ -56,6 +57,14 @@ def launch(call: Call) -> Launched:
 
 
 # -------------------------------------------------------------------------------------- what stands there
+
+
+def _is_ours(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequest) -> bool:
+    """Whether this very request has been here: its answer got lost on the way, and it is not done a second time."""
+    if existing is None or not request.spec.launch_id or existing.cause == "never-started":
+        return False
+    there = layout.read_record(Spec, run.launch(existing.launch).spec)
+    return there is not None and there.launch_id == request.spec.launch_id
 
 
 def _same_live(run: layout.Run, existing: Optional[RunInfo], request: LaunchRequest) -> bool:

@@ -116,6 +116,23 @@ def test_the_trust_command_replaces_that_entry(
     assert json.loads(capfdbinary.readouterr().out)["reached"] is True
 
 
+def test_a_key_is_replaced_in_scripts_by_the_fingerprint_of_the_providers_page(
+    box: SshBox, laptop: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from cloudrun.cli.main import run as cloudrun
+
+    name = f"[127.0.0.1]:{box.port}"
+    old = another_key(tmp_path)
+    path = known_hosts(laptop, f"{name} {old}\n")
+    assert cloudrun(["host", "add", "box", box.login, "--key", str(box.key)]) == Exit.HOST_KEY_CHANGED
+    said = capfd.readouterr().err
+    assert "often takes over an old address" in said
+    assert cloudrun(["host", "trust", name, "--fingerprint", fingerprint(old)]) == Exit.HOST_KEY_CHANGED  # not what it shows
+    assert path.read_text() == f"{name} {old}\n"
+    assert cloudrun(["host", "trust", name, "--fingerprint", fingerprint(public(box))]) == 0
+    assert path.read_text() == f"{name} {public(box)}\n"
+
+
 def test_another_port_of_the_same_host_decides_nothing(box: SshBox, laptop: Path, tmp_path: Path) -> None:
     known_hosts(laptop, f"[127.0.0.1]:{box.port + 1} {another_key(tmp_path)}\n127.0.0.1 {another_key(tmp_path, 'ecdsa')}\n")
     asker = Answering()
@@ -182,6 +199,27 @@ def test_each_jump_host_is_checked_like_any_other(box: SshBox, laptop: Path, tmp
         assert caught.value.code == "host-key-changed"
         assert str(box.port) in caught.value.hint
     finally:
+        inner.stop()
+
+
+def test_a_chain_of_two_jump_hosts_and_a_changed_key_in_its_middle(box: SshBox, laptop: Path, tmp_path: Path) -> None:
+    middle, inner = SshBox(tmp_path / "middle").start(), SshBox(tmp_path / "inner").start()
+    try:
+        behind = address(inner, jumps=(address(box), address(middle)))
+        transport = connect(behind, options(laptop))
+        assert run(transport, "echo $HOME").output.decode().strip() == str(inner.home)
+        transport.close()
+        known = laptop / "config" / "known_hosts"
+        known.write_text(known.read_text().replace(public(middle), another_key(tmp_path)))
+        before = inner.log.read_text()
+        with pytest.raises(CloudrunError) as caught:
+            connect(behind, options(laptop))
+        assert caught.value.code == "host-key-changed"
+        assert f"[127.0.0.1]:{middle.port}" in caught.value.message
+        assert inner.log.read_text() == before  # nobody came that far
+        assert middle.log.read_text().count("Accepted") == 1
+    finally:
+        middle.stop()
         inner.stop()
 
 

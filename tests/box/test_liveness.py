@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,7 +19,9 @@ import pytest
 from cloudrun.errors import CloudrunError
 from cloudrun.transport import connect
 from cloudrun.transport.base import Address
+from tests.support.cli import Laptop
 from tests.support.connecting import address, options
+from tests.support.cutting import Cutting
 from tests.support.sshd import SshBox, free_port
 from tests.support.waiting import wait_for
 
@@ -178,6 +181,73 @@ def test_a_box_that_is_starting_up_is_waited_for(box: SshBox, laptop: Path) -> N
     assert opening
     assert len(said) == 1  # one quiet line, not one for each try
     opening[0].close()  # type: ignore[attr-defined]
+
+
+def test_a_greeting_that_comes_late_is_waited_for(box: SshBox, laptop: Path) -> None:
+    """A port that is open long before the server behind it speaks: a provider's gateway to a box that boots."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    held: list[socket.socket] = []
+
+    def gateway() -> None:
+        caller, _from = listening.accept()
+        held.append(caller)
+        time.sleep(1.5)  # what the box takes to boot
+        inner = socket.create_connection(("127.0.0.1", box.port))
+        held.append(inner)
+        for source, goal in ((caller, inner), (inner, caller)):
+            threading.Thread(target=pour, args=(source, goal), daemon=True).start()
+
+    def pour(source: socket.socket, goal: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                goal.sendall(data)
+
+    threading.Thread(target=gateway, daemon=True).start()
+    try:
+        where = Address("127.0.0.1", listening.getsockname()[1], box.user, (box.key,))
+        connect(where, options(laptop, connect_timeout_s=15.0)).close()
+    finally:
+        for one in (listening, *held):
+            one.close()
+
+
+def test_how_long_a_box_is_waited_for_can_be_said_anywhere_in_the_line(cloudrun: Laptop) -> None:
+    cloudrun.run("host", "add", "box", f"ssh -p {free_port()} root@127.0.0.1", "--no-connect")
+    for words in (("ps", "--connect-timeout", "0.5"), ("--connect-timeout=0.5", "ps")):
+        began = time.monotonic()
+        assert cloudrun.json(*words, code=10)["error"]["code"] == "unreachable"
+        assert time.monotonic() - began < 3
+    assert "takes seconds" in cloudrun.run("ps", "--connect-timeout", "soon", code=2).err
+
+
+def test_the_ssh_configuration_may_want_to_know_sooner(box: SshBox, laptop: Path, frozen: Callable[[], None]) -> None:
+    transport = connect(address(box, alive_s=1.5), options(laptop))
+    channel = transport.exec("exec sleep 60")
+    frozen()
+    began = time.monotonic()
+    with pytest.raises(CloudrunError) as caught:
+        channel.receive(timeout_s=20)
+    assert caught.value.code == "connection-lost"
+    assert time.monotonic() - began < 6
+    transport.close()
+
+
+@pytest.mark.campaign
+def test_a_peer_that_vanishes_is_noticed_within_fifteen_seconds(box: SshBox, laptop: Path) -> None:
+    with Cutting(box.port) as link:
+        link.manner = "silent"
+        gone = threading.Event()
+        link.plans.append(lambda _way, _passed: 0 if gone.is_set() else None)
+        transport = connect(address(box, port=link.port), options(laptop))
+        channel = transport.exec("exec sleep 60")
+        gone.set()
+        began = time.monotonic()
+        with pytest.raises(CloudrunError):
+            channel.receive(timeout_s=40)
+        took_s = time.monotonic() - began
+        transport.close()
+    print(f"a peer that vanished was noticed after {took_s:.1f} s")
+    assert took_s < 16.0  # fifteen, and what a loaded machine adds
 
 
 def test_a_box_that_stays_away_is_named_when_the_time_is_over(laptop: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from cloudrun.config.hosts import Host, address_of
 from cloudrun.errors import CloudrunError
 from cloudrun.transport.sshconfig import Asked, look_up, parse_answer, resolve
 from tests.support.sshd import program
@@ -96,12 +98,65 @@ def test_the_answer_of_ssh_is_read_purely() -> None:
     assert mixed.identity_files == ("~/.ssh/id_rsa", "/k")
 
 
-def test_without_openssh_the_simple_reader_serves_and_says_so(
+def test_time_limits_of_the_configuration_count(config: Path) -> None:
+    config.write_text("Host a\n  ConnectTimeout 1m30s\n  ServerAliveInterval 4\n  ServerAliveCountMax 2\nHost b\n  Port 1\n")
+    found = resolve(Asked("a", config=config))
+    assert (found.connect_timeout_s, found.alive_s) == (90.0, 8.0)
+    plain = resolve(Asked("b", config=config))
+    assert (plain.connect_timeout_s, plain.alive_s) == (None, None)
+
+
+def test_a_login_command_with_a_port_is_looked_up_too(
+    laptop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ssh itself: what `Host` says counts beside what is typed, and what is typed wins."""
+    config = tmp_path / "config"
+    config.write_text("Host *.example\n    ProxyJump ops@bastion.test:22\n    Port 9\n    User nobody\n")
+    wrapper = tmp_path / "bin" / "ssh"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec {program("ssh")} -F {config} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    found = address_of(Host("box", "ssh -p 23456 root@gpu.example"))
+    assert found.shown == "root@gpu.example:23456"
+    assert [hop.shown for hop in found.jumps] == ["ops@bastion.test:22"]
+    assert address_of(Host("box", "ssh -p 23456 -J none root@gpu.example")).jumps == ()
+    given = address_of(Host("box", "ssh -p 23456 -o 'ProxyCommand=nc %h %p # 100%%' root@gpu.example"))
+    assert (given.proxy_command, given.jumps) == ("nc gpu.example 23456 # 100%", ())
+
+
+WITHOUT = """\
+\ufeffInclude conf.d/*.conf
+Host gpu2
+    HostName 10.0.0.2
+    Port = 2200
+    User root
+    IdentityFile "~/my keys/work"
+Match tagged lab
+    Port 1
+    User nobody
+match Host gpu2 exec "true"
+    HostName evil.example
+Host *
+    ConnectTimeout 7
+Match final all
+    ServerAliveInterval 20
+match all
+    ServerAliveInterval 5
+"""
+
+
+def test_without_openssh_lines_that_cannot_be_judged_are_named_and_do_not_count(
     config: Path, laptop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(laptop))
     said: list[str] = []
-    config.write_text("\ufeffInclude x\nHost gpu2\n    HostName 10.0.0.2\n    Port 2200\n    User root\n")
+    config.write_bytes(WITHOUT.replace("\n", "\r\n").encode() + b"# \xff odd byte\n")
     found = resolve(Asked("gpu2", config=config), said.append)
     assert (found.hostname, found.port, found.user) == ("10.0.0.2", 2200, "root")
-    assert "Include" in said[0]
+    assert (found.connect_timeout_s, found.alive_s) == (7.0, 15.0)
+    (words,) = said
+    for number, line in ((1, "Include conf.d/*.conf"), (7, "Match tagged lab"), (10, 'match Host gpu2 exec "true"'),
+                         (14, "Match final all")):
+        assert f"{config}:{number}: {line}" in words
+    assert ":16:" not in words  # `Match all` is plain enough

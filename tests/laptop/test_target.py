@@ -45,11 +45,13 @@ def test_keys_jumps_and_proxies_of_a_login_command() -> None:
     assert parse("ssh -i keys/k -p 4 root@h").anchored(Path("/home/me")).text == "ssh -p 4 -i /home/me/keys/k root@h"
 
 
-def test_only_a_target_without_port_is_looked_up_in_the_ssh_configuration() -> None:
-    assert parse("gpu1").lookup
-    assert parse("ssh gpu1").lookup
-    assert not parse("ssh -p 22 gpu1").lookup
-    assert not parse("root@gpu1:22").lookup
+def test_the_ssh_configuration_counts_for_every_target_but_one_with_a_hostname_of_its_own() -> None:
+    for text in ("gpu1", "ssh gpu1", "ssh -p 22 gpu1", "root@gpu1:22", "ssh://root@gpu1:22"):
+        assert parse(text).lookup, text
+    assert not parse("ssh -o HostName=10.0.0.1 gpu1").lookup
+    direct = parse("ssh -p 22 -J none gpu1")
+    assert direct.direct
+    assert parse(direct.text).direct  # as it is stored
 
 
 @pytest.mark.parametrize("pasted", [
