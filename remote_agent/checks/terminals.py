@@ -51,6 +51,7 @@ def check_sockets(asked: Asked) -> List[Check]:
         folder = places.make(kind, _LONGEST_NAME)
     except AgentError as error:
         return [Check("sockets", "failure", "sockets-refused", error.params, hint="sockets-refused")]
+    places.tidy(kind)
     in_home = mounts.beneath(folder, os.path.realpath(layout.Home.of_user().root))
     return [Check("sockets", "ok", "sockets" if in_home else "sockets-elsewhere", {"path": folder})]
 

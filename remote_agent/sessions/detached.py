@@ -10,21 +10,11 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 from remote_agent import atomic, layout, processes
-from remote_agent.protocol import AgentError, ProcessRef, encode
+from remote_agent.protocol import AgentError, encode
 from remote_agent.sessions import ending, environment, places, starting
 from remote_agent.sessions.base import Found, Plan, check_escape
 
 _MAX_FDS = 65536
-
-
-@dataclass
-class Record:
-    """`~/.cloudrun/detached/<run>.json`: which process it is, on which boot of the box."""
-
-    name: str
-    process: ProcessRef
-    box_id: str
-    schema: int = 1
 
 
 class Detached:
@@ -37,8 +27,8 @@ class Detached:
 
     def find(self, name: str) -> Optional[Found]:
         for path in _records(name):
-            record = layout.read_record(Record, path)
-            if record is not None and record.box_id == processes.box_id() and processes.alive(record.process):
+            record = layout.read_record(places.Record, path)
+            if record is not None and record.lives():
                 return Found(str(record.process.pid), record.process.pid, 0)
         return None
 
@@ -60,6 +50,7 @@ class Detached:
             ending.wait_gone(members, ending.GRACE_S, name)
         for path in _records(name):
             os.unlink(path)
+        places.tidy("detached")
 
     def attach_argv(self, name: str, mode: str, term: str) -> Tuple[List[str], Dict[str, str]]:
         raise AgentError("detached-cannot-attach" if self.find(name) else "session-not-running", name=name)
@@ -115,7 +106,7 @@ class _Child:
         process = processes.ref(pid)
         if process is None:
             raise AgentError("session-start-failed", backend="detached", detail="the process did not begin")
-        atomic.write_json(self.record, encode(Record(self.name, process, processes.box_id())), 0o600)
+        atomic.write_json(self.record, encode(places.Record(self.name, process, processes.box_id())), 0o600)
 
     def _become(self, go_reader: int, word_writer: int) -> None:
         """The life of both children: only calls of the system, for other threads are not here. Never returns."""

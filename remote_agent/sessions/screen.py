@@ -95,6 +95,7 @@ class Screen:
             programs.run([environment.need("screen"), "-S", row.id, "-X", "quit"], ending.QUIT_S, _env(folder, {}))
             ending.after_quit(server, members, name)
         self._wipe(name)
+        places.tidy("screen")
 
     def attach_argv(self, name: str, mode: str, term: str) -> Tuple[List[str], Dict[str, str]]:
         for folder, row in self._seen(name):

@@ -182,6 +182,7 @@ class Tmux:
             ending.after_quit(server, members, name)
             if os.path.lexists(socket):
                 os.unlink(socket)
+        places.tidy("tmux")
 
     def attach_argv(self, name: str, mode: str, term: str) -> Tuple[List[str], Dict[str, str]]:
         found = self._living(name)

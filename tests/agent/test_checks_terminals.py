@@ -49,7 +49,8 @@ def test_a_home_that_holds_no_socket_gives_way_to_a_private_folder(tmp_path: Pat
     elsewhere = in_mount_namespace(tmp_path, f"mount -t tmpfs t /tmp && mkdir -p {tmp_path} && cd {tmp_path} && " + shell,
                                    script % "ro", "/usr/bin/python3")
     assert elsewhere.startswith("ok sockets-elsewhere None {'path': '/tmp/cloudrun-")
-    nowhere = in_mount_namespace(tmp_path, "mount -t tmpfs t /mnt && mount -o remount,ro /mnt && mount --bind /mnt /tmp\n",
+    nowhere = in_mount_namespace(tmp_path, "mount -t tmpfs t /mnt && mount -o remount,ro /mnt\n"
+                                 "for shared in /tmp /var/tmp /dev/shm; do mount --bind /mnt $shared; done\n",
                                  script.replace("os.path.abspath('%s')", "'/mnt'"), "/usr/bin/python3")
     assert nowhere.startswith("failure sockets-refused sockets-refused")
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -274,18 +275,57 @@ def test_a_home_too_long_for_a_socket_gets_a_private_place(
     try:
         found = multiplexer.start(plan(deep, name), DEADLINE_S)
         assert multiplexer.find(name) == found
-        multiplexer.end(name)
-        assert everything_of(deep) == []
         place = Path(places.existing(multiplexer.name)[-1])
         assert place.parts[:2] == ("/", "tmp")
         assert stat.S_IMODE(place.stat().st_mode) == 0o700
-        # What somebody else may have put there is not trusted: neither used nor mended.
-        place.rmdir()
-        place.symlink_to(tmp_path)
+        multiplexer.end(name)
+        assert everything_of(deep) == []
+        assert not place.parent.exists()  # nothing is left in /tmp when the last session has gone
+        # What somebody else may have put there is not trusted: neither used nor mended. The next place serves.
+        place.parent.symlink_to(tmp_path)
         mode = stat.S_IMODE(tmp_path.stat().st_mode)
-        assert code_of(lambda: multiplexer.start(plan(deep, name), DEADLINE_S)) == "session-folder-refused"
+        found = multiplexer.start(plan(deep, name), DEADLINE_S)
+        assert multiplexer.find(name) == found
+        assert [Path(path).parts[:3] for path in places.existing(multiplexer.name)] == [("/", "var", "tmp")]
         assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
-        assert multiplexer.find(name) is None
+        multiplexer.end(name)
+        place.parent.unlink()
+        assert places.existing(multiplexer.name) == []
+    finally:
+        end_processes_of(deep)
+
+
+def test_a_home_that_was_opened_to_everybody_loses_no_session(multiplexer: Backend, home: Path) -> None:
+    """`chmod -R 777 ~`: screen then neither lists its own socket nor heeds it. What others may have put there goes."""
+    found = multiplexer.start(plan(home), DEADLINE_S)
+    subprocess.run(["chmod", "-R", "777", str(home)], check=True)
+    folder = home / ".cloudrun" / multiplexer.name
+    with socket.socket(socket.AF_UNIX) as planted:
+        planted.bind(str(folder / "planted"))
+    os.chown(folder / "planted", 65534, 65534)
+    assert multiplexer.find("train1") == found
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)] == [0o700, 0o700]
+    assert not (folder / "planted").exists()
+    multiplexer.end("train1")
+    assert everything_of(home) == []
+
+
+def test_a_failed_start_and_a_killed_session_leave_nothing_in_tmp(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("deep" * 20)
+    deep.mkdir()
+    monkeypatch.setenv("HOME", str(deep))
+    try:
+        assert code_of(lambda: backend.start(plan(deep, cwd="/no/such/folder"), 3.0)) == "session-start-failed"
+        assert places.existing(backend.name) == []
+        found = backend.start(plan(deep, "killed"), DEADLINE_S)
+        other = backend.start(plan(deep, "other"), DEADLINE_S)
+        os.kill(found.pid, signal.SIGKILL)
+        wait_for(lambda: backend.find("killed") is None, what="the killed one is gone")
+        assert backend.find("other") == other
+        backend.end("other")
+        assert places.existing(backend.name) == []
     finally:
         end_processes_of(deep)
 

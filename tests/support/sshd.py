@@ -131,7 +131,8 @@ def end_processes_of(home: Path) -> None:
     _kill_marked(mark)
     # A test's home is too long for sockets: its sessions had theirs in a folder of its own under /tmp.
     short = hashlib.sha256(os.fsencode(home)).hexdigest()[:8]
-    shutil.rmtree(f"/tmp/cloudrun-{os.getuid()}-{short}", ignore_errors=True)
+    for shared in ("/tmp", "/var/tmp", "/dev/shm"):
+        shutil.rmtree(f"{shared}/cloudrun-{os.getuid()}-{short}", ignore_errors=True)
 
 
 def _kill_marked(mark: bytes) -> None:
