@@ -11,7 +11,8 @@ import select
 import signal
 import threading
 import time
-from typing import Any, Callable, List
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Sequence
 
 #: Children that were killed and had not gone yet; a child that hangs in the kernel goes when its mount does.
 _left: List[int] = []
@@ -19,31 +20,69 @@ _left: List[int] = []
 _reaping = threading.Lock()
 
 
+@dataclass
+class _Child:
+    """One that asks, and where its answer comes from. `failed`: it could not even begin."""
+
+    pid: int = 0
+    reader: int = -1
+    failed: Optional[OSError] = None
+
+
 def in_child(ask: Callable[[], Any], deadline_s: float) -> Any:
     """What `ask` returns (a JSON value), asked in a forked child. Raises TimeoutError, and OSError where `ask` did.
 
     `ask` calls the operating system and nothing else: the process may have other threads, which the child lacks.
     """
+    (answer,) = in_each([ask], deadline_s)
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+def in_each(asks: Sequence[Callable[[], Any]], deadline_s: float) -> List[Any]:
+    """`in_child` of each, side by side: what it returned, or the OSError (TimeoutError among them) in its place."""
     _reap()
-    reader, writer = os.pipe()
-    pid = os.fork()
+    ends = time.monotonic() + deadline_s
+    children = [_begin(ask) for ask in asks]
+    return [_finish(child, ends, deadline_s) for child in children]
+
+
+def _begin(ask: Callable[[], Any]) -> _Child:
+    try:
+        reader, writer = os.pipe()
+    except OSError as error:
+        return _Child(failed=error)
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(reader)
+        os.close(writer)
+        return _Child(failed=error)
     if pid == 0:
         _answer(ask, writer)
     os.close(writer)
+    return _Child(pid, reader)
+
+
+def _finish(child: _Child, ends: float, deadline_s: float) -> Any:
+    if child.failed is not None:
+        return child.failed
     try:
-        data = _read(reader, deadline_s)
+        answer = json.loads(_read(child.reader, ends, deadline_s).decode("ascii"))
+    except OSError as error:
+        return error
     finally:
-        os.close(reader)
+        os.close(child.reader)
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(child.pid, signal.SIGKILL)
         except OSError:
             pass
         with _reaping:
-            _left.append(pid)
+            _left.append(child.pid)
         _reap()
-    answer = json.loads(data.decode("ascii"))
     if "errno" in answer:
-        raise OSError(answer["errno"], os.strerror(answer["errno"]), answer["path"])
+        return OSError(answer["errno"], os.strerror(answer["errno"]), answer["path"])
     return answer["value"]
 
 
@@ -80,8 +119,7 @@ def _keep_only(fd: int) -> int:
     return 3
 
 
-def _read(reader: int, deadline_s: float) -> bytes:
-    ends = time.monotonic() + deadline_s
+def _read(reader: int, ends: float, deadline_s: float) -> bytes:
     data = b""
     while True:
         ready, _, _ = select.select([reader], [], [], max(0.0, ends - time.monotonic()))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from remote_agent import bounded, layout, mounts
+from remote_agent import bounded, layout, mounts, silence
 from remote_agent.protocol import DEFAULT_MIN_FREE_BYTES, AgentError, DataDisk
 
 #: Where providers mount the disk that outlives the instance's system disk.
@@ -14,6 +14,8 @@ KNOWN = ("/root/autodl-tmp", "/workspace", "/hy-tmp")
 #: AutoDL's network disks: shared by the boxes of a region, slow, and few files. Never chosen by ourselves.
 NETWORK = ("/root/autodl-fs", "/root/autodl-nas")
 DEADLINE_S = 5.0
+#: For places that nobody asked for by name, all side by side.
+_ASIDE_S = 2.0
 
 
 @dataclass
@@ -34,7 +36,7 @@ class Room:
 def data_disk(configured: Optional[str]) -> DataDisk:
     """The disk for runs: the configured one, a known one, the largest other mounted one, else the home with a warning.
 
-    Raises AgentError ("data-dir-relative", "data-dir-not-folder", "data-dir-not-writable", "disk-timeout").
+    Raises AgentError ("data-dir-relative", "data-dir-not-folder", "data-dir-not-writable", "disk-hangs", "disk-timeout").
     """
     mounted = mounts.read()
     if configured:
@@ -43,11 +45,8 @@ def data_disk(configured: Optional[str]) -> DataDisk:
 
 
 def room(path: str, deadline_s: float = DEADLINE_S) -> Room:
-    """Room at an absolute path. Raises AgentError("disk-timeout") where the mount does not answer, and OSError."""
-    try:
-        return Room(**bounded.in_child(lambda: _look(path), deadline_s))
-    except TimeoutError:
-        raise AgentError("disk-timeout", path=path, deadline_s=deadline_s) from None
+    """Room at an absolute path. Raises AgentError (as `silence.no_answer`) where the mount does not answer, and OSError."""
+    return Room(**silence.ask(lambda: _look(path), path, deadline_s))
 
 
 def _configured(given: str, mounted: List[mounts.Mount]) -> DataDisk:
@@ -67,8 +66,7 @@ def _configured(given: str, mounted: List[mounts.Mount]) -> DataDisk:
 def _known(mounted: List[mounts.Mount]) -> Optional[DataDisk]:
     """The first known one that is a mount of its own, else the first that is there at all: that one carries a warning."""
     usable = []
-    for path in KNOWN:
-        here = _try_room(path)
+    for path, here in zip(KNOWN, _rooms(KNOWN)):
         if here is not None and here.exists and here.is_folder and here.writable:
             usable.append(_found(path, "known", here, mounted))
     own = [disk for disk in usable if disk.warning is None]
@@ -77,11 +75,9 @@ def _known(mounted: List[mounts.Mount]) -> Optional[DataDisk]:
 
 def _largest_mounted(mounted: List[mounts.Mount]) -> Optional[DataDisk]:
     root = mounts.holding("/", mounted)
+    asked = [mount for mount in mounted if mount == mounts.holding(mount.point, mounted) and _may_hold_runs(mount, root)]
     candidates = []
-    for mount in mounted:
-        if mount != mounts.holding(mount.point, mounted) or not _may_hold_runs(mount, root):
-            continue
-        here = _try_room(mount.point)
+    for mount, here in zip(asked, _rooms([mount.point for mount in asked])):
         if here and here.exists and here.is_folder and here.writable and here.total_bytes >= DEFAULT_MIN_FREE_BYTES:
             candidates.append(_found(mount.point, "mounted", here, mounted))
     # Of equals (one disk mounted twice) the first name in the alphabet: the same answer every time.
@@ -125,12 +121,14 @@ def _warning(path: str, source: str, mount: Optional[mounts.Mount], exists: bool
     return "data-disk-not-there" if on_system_disk and not exists else None
 
 
-def _try_room(path: str) -> Optional[Room]:
-    """Room at a place that was not asked for by name: one that does not answer is passed over."""
-    try:
-        return room(path, deadline_s=2.0)
-    except (AgentError, OSError):
-        return None
+def _rooms(paths: Sequence[str]) -> List[Optional[Room]]:
+    """Room at places that were not asked for by name: those that do not answer are passed over, and hold up no other."""
+    answers = bounded.in_each([_look_at(path) for path in paths], _ASIDE_S)
+    return [None if isinstance(answer, OSError) else Room(**answer) for answer in answers]
+
+
+def _look_at(path: str) -> Callable[[], Dict[str, Any]]:
+    return lambda: _look(path)
 
 
 def _look(path: str) -> Dict[str, Any]:

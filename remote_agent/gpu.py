@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import threading
 import time
 from typing import Dict, List, Optional, Set, Tuple
 
-from remote_agent import programs
+from remote_agent import programs, silence
 from remote_agent.protocol import Gpu, GpuReport
 
 #: Where it lies when PATH does not say: drivers' own folders, the container toolkit's, WSL's.
@@ -63,7 +62,7 @@ def look(deadline_s: float = 10) -> Tuple[GpuReport, Dict[str, Set[int]]]:
 def find_program() -> Optional[str]:
     """Path of nvidia-smi; None where there is none."""
     for places in (os.environ.get("PATH", ""), os.pathsep.join(USUAL_PLACES)):
-        found = shutil.which("nvidia-smi", path=places)
+        found = silence.which("nvidia-smi", path=places)
         if found is not None:
             return found
     return None

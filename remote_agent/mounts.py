@@ -24,14 +24,23 @@ SYSTEM = (
 )
 
 
+#: Answered by another machine, or by a program: whoever asks may wait for ever. FUSE's are told by their first word.
+REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "lustre", "glusterfs", "beegfs", "gpfs", "wekafs", "virtiofs")
+
+
 @dataclass(frozen=True)
 class Mount:
-    """One line. `device` is major:minor; `writable` joins the mount's and the file system's options."""
+    """One line. `device` is major:minor; `writable` joins the mount's and the file system's options; `source`: "10.0.0.2:/v"."""
 
     point: str
     device: str
     fs_type: str
     writable: bool
+    source: str = ""
+
+    @property
+    def may_hang(self) -> bool:
+        return self.fs_type in REMOTE or self.fs_type.startswith("fuse")
 
 
 def read() -> List[Mount]:
@@ -52,7 +61,7 @@ def parse(text: bytes) -> List[Mount]:
         if not dash or len(left) < 6 or len(right) < 2:
             continue
         options = left[5].split(b",") + (right[2].split(b",") if len(right) > 2 else [])
-        found.append(Mount(_plain(left[4]), _plain(left[2]), _plain(right[0]), b"ro" not in options))
+        found.append(Mount(_plain(left[4]), _plain(left[2]), _plain(right[0]), b"ro" not in options, _plain(right[1])))
     return found
 
 

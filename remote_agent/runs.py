@@ -7,9 +7,9 @@ import math
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
 
-from remote_agent import clock, layout, processes
+from remote_agent import bounded, clock, layout, processes, protocol, silence
 from remote_agent.protocol import (
     ENDED_STATES,
     LIVE_STATES,
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LOST = "lost"
 #: How long a launch's "pending" is believed without any sign of its session.
 START_WINDOW_S = 30.0
+#: How long the files of all runs may take to be read and, where they take longer, those of each.
+_ALL_S = 6.0
+_ONE_S = 3.0
 _MAX_OBJECT_BYTES = 1 << 20
 
 
@@ -46,16 +49,50 @@ class Look:
 
 
 def all_runs(data_dir: str, archived: bool = False) -> List[RunInfo]:
-    """Every run, newest launch first; with `archived` those that --fresh put aside as well."""
-    data, look = layout.Data(data_dir), Look()
-    found = [info(data.run(name), look) for name in _folders(data.runs)]
-    if archived:
-        for name in _folders(data.archive):
-            aside = info(layout.Run(os.path.join(data.archive, name)), look)
-            if aside is not None:
-                aside.archived = True
-                found.append(aside)
-    return sorted((run for run in found if run is not None), key=_newest_last, reverse=True)
+    """Every run, newest launch first; with `archived` those that --fresh put aside as well.
+
+    On a disk that another machine answers for, files may never answer: their run alone is shown as hanging then.
+    Raises AgentError (as `silence.no_answer`) where the list itself cannot be had.
+    """
+    data = layout.Data(data_dir)
+    found = _bounded(data, archived) if silence.may_hang(data_dir) else _every(_run_folders(data, archived))
+    for run in found:
+        run.archived = os.path.dirname(run.run_dir) == data.archive
+    return sorted(found, key=_newest_last, reverse=True)
+
+
+def _bounded(data: layout.Data, archived: bool) -> List[RunInfo]:
+    """All in one child and, where that does not end, each in one of its own."""
+    try:
+        found = bounded.in_child(lambda: protocol.encode(_every(_run_folders(data, archived))), _ALL_S)
+    except TimeoutError:
+        folders = silence.ask(lambda: _run_folders(data, archived), data.data_dir, _ONE_S)
+        answers = bounded.in_each([_asking_of(folder) for folder in folders], _ONE_S)
+        found = [run for folder, answer in zip(folders, answers) for run in _answered(folder, answer)]
+    return [protocol.decode(RunInfo, run) for run in found]
+
+
+def _run_folders(data: layout.Data, archived: bool) -> List[str]:
+    parents = [data.runs, data.archive] if archived else [data.runs]
+    return [os.path.join(parent, name) for parent in parents for name in _folders(parent)]
+
+
+def _every(folders: List[str]) -> List[RunInfo]:
+    look = Look()
+    found = (info(layout.Run(folder), look) for folder in folders)
+    return [run for run in found if run is not None]
+
+
+def _asking_of(folder: str) -> Callable[[], Any]:
+    return lambda: protocol.encode(_every([folder]))
+
+
+def _answered(folder: str, answer: Any) -> List[Any]:
+    """What a child said of one run, or that its files do not answer."""
+    if not isinstance(answer, OSError):
+        return list(answer)
+    return [protocol.encode(RunInfo(name=os.path.basename(folder), project="?", project_id="", state=LOST, run_dir=folder,
+                                    cause="disk-hangs"))]
 
 
 def info(run: layout.Run, look: Optional[Look] = None) -> Optional[RunInfo]:

@@ -27,6 +27,12 @@ ENTRIES: dict[str, Entry] = {
         N_("the disk of {path} did not answer within {deadline_s} s: a network mount that is gone, most likely"),
         N_("mount it anew on the box, or choose another: cloudrun host set {host_name} --data-dir /another/folder"),
     ),
+    "disk-hangs": Entry(
+        Exit.BOX,
+        N_("{path} cannot be reached: the disk mounted on {mount} ({type}, from {source}) did not answer within {deadline_s} s"),
+        N_("mount it anew on the box (umount -l {mount}, then as the provider says), or choose another: "
+           "cloudrun host set {host_name} --data-dir /another/folder"),
+    ),
     "disk-low": Entry(
         Exit.PREFLIGHT,
         N_("{path} has {free_bytes} free of {total_bytes}, and the run needs {needed_bytes}{largest}"),

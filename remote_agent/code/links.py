@@ -7,18 +7,23 @@ import stat
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
-from remote_agent import atomic, layout
+from remote_agent import atomic, layout, silence
 from remote_agent.code import paths
 from remote_agent.protocol import AgentError, Spec
+
+#: A network disk that holds a data set may be dead: that is said, and the launch does not wait for it.
+_EXIST_S = 2.0
 
 
 @dataclass
 class Links:
-    """What was done. `relinked`: links that led elsewhere before, with where. `missing`: targets that are not there (yet)."""
+    """What was done. `relinked`: links that led elsewhere before, with where. `missing`: targets that are not there (yet);
+    `hanging`: targets on a disk that does not answer."""
 
     made: List[str] = field(default_factory=list)
     relinked: Dict[str, str] = field(default_factory=dict)
     missing: List[str] = field(default_factory=list)
+    hanging: List[str] = field(default_factory=list)
 
 
 def place_links(spec: Spec, run: layout.Run) -> Links:
@@ -37,15 +42,20 @@ def make_links(tree: str, links: Dict[str, str], outputs: List[str], run_dir: st
         return done
     os.makedirs(tree, exist_ok=True)
     root = paths.open_root(tree) if not os.path.islink(tree) else paths.open_root(os.path.realpath(tree))
+    targets = []
     try:
-        for name, target in links.items():
-            _make(root, tree, name, _target(name, target), done)
+        for name, given in links.items():
+            targets.append(_target(name, given))
+            _make(root, tree, name, targets[-1], done)
         for name in outputs:
             inside = os.path.join(run_dir, "outputs", os.fsdecode(_name(name)))
             os.makedirs(inside, exist_ok=True)
             _make(root, tree, name, inside, done)
     finally:
         os.close(root)
+    there = silence.exist(targets, _EXIST_S) if targets else {}
+    done.missing = [target for target in targets if there.get(target) is False]
+    done.hanging = [target for target in targets if target not in there]
     return done
 
 
@@ -76,8 +86,6 @@ def _make(root: int, tree: str, name: str, target: str, done: Links) -> None:
                 done.relinked[name] = before
     finally:
         os.close(parent)
-    if not os.path.exists(target):
-        done.missing.append(target)
 
 
 def _standing(parent: int, plain: bytes, tree: str, target: str) -> Optional[str]:

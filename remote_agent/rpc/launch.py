@@ -139,5 +139,8 @@ def _place_links(start: _Start) -> None:
     spec = start.request.spec
     if spec.links or spec.outputs:
         from remote_agent import code
-        for target in code.place_links(spec, start.run).missing:
+        placed = code.place_links(spec, start.run)
+        for target in placed.missing:
             start.call.event("link-target-missing", target=target)
+        for target in placed.hanging:
+            start.call.event("link-target-hangs", target=target)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import Dict, List, Optional
 
+from remote_agent import silence
 from remote_agent.protocol import AgentError
 
 #: Says whose start a process belongs to while its session is being made; the windows' programs never see it.
@@ -49,7 +49,7 @@ _BESIDE = _LIVES + _LOW + _UNSET + (
 def program(name: str) -> Optional[str]:
     """Path of a program, also where a non-interactive PATH is short."""
     path = os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin"
-    return shutil.which(name, path=path)
+    return silence.which(name, path)
 
 
 def need(name: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from remote_agent import disk, mounts, space
 from remote_agent.protocol import AgentError
 from tests.support.agentdir import oldest_python
-from tests.support.namespace import in_mount_namespace
+from tests.support.namespace import dead_mount, in_mount_namespace
 
 #: A rented container: overlay root, bind mounts of files, a data disk, shared network storage, a name with a space.
 RECORDED = rb"""\
@@ -41,7 +41,7 @@ def test_mountinfo_is_read_with_its_escapes_and_both_kinds_of_read_only() -> Non
     found = mounts.parse(RECORDED)
     assert len(found) == 11
     by_point = {mount.point: mount for mount in found}
-    assert by_point["/root/my disk\x1c1\\"] == mounts.Mount("/root/my disk\x1c1\\", "0:511", "nfs4", True)
+    assert by_point["/root/my disk\x1c1\\"] == mounts.Mount("/root/my disk\x1c1\\", "0:511", "nfs4", True, "10.0.0.2:/v")
     assert [point for point, mount in by_point.items() if not mount.writable] == ["/usr/bin/nvidia-smi", "/mnt/ro"]
 
 
@@ -169,30 +169,56 @@ except AgentError as error:
 
 
 DEAD_MOUNT = """
-import ctypes, json, os, time
-from remote_agent import disk
+import json, time
+from remote_agent import disk, silence
 from remote_agent.protocol import AgentError
-libc, fd = ctypes.CDLL(None, use_errno=True), os.open("/dev/fuse", os.O_RDWR)
-options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
-assert libc.mount(b"dead", os.fsencode("{base}/dead"), b"fuse.dead", 0, options) == 0, os.strerror(ctypes.get_errno())
-disk.KNOWN = ()
+disk.KNOWN, disk._ASIDE_S, silence._SILENT_S = (), 0.5, 0.5
+os.symlink("{base}/dead/below", "{base}/link")
+for path in ("{base}/dead/below", "{base}/link"):
+    began = time.monotonic()
+    try:
+        disk.room(path, deadline_s=0.3)
+    except AgentError as error:
+        print(json.dumps([error.code, error.params["mount"], error.params["source"], time.monotonic() - began]))
 began = time.monotonic()
-try:
-    disk.room("{base}/dead/below", deadline_s=0.3)
-except AgentError as error:
-    print(json.dumps([error.code, time.monotonic() - began]))
 print(json.dumps([disk.data_disk(None).source, time.monotonic() - began]))
+os.environ["PATH"] = "{base}/dead/conda/bin:" + os.environ["PATH"]
+for _ in range(2):
+    began = time.monotonic()
+    print(json.dumps([silence.which("bash"), time.monotonic() - began]))
 """
 
 
-def test_a_mount_that_does_not_answer_costs_its_deadline(tmp_path: Path, agent_python: str) -> None:
-    """A real FUSE file system whose server never says a word: whoever asks it, hangs in the kernel."""
-    (tmp_path / "dead").mkdir()
-    said = in_mount_namespace(tmp_path, "", DEAD_MOUNT.replace("{base}", str(tmp_path)), agent_python)
-    (code, asked_s), (source, all_s) = map(json.loads, said.splitlines())
-    assert (code, source) == ("disk-timeout", "home")
-    assert asked_s < 1
-    assert all_s < 5
+def test_a_mount_that_does_not_answer_costs_its_deadline_and_is_named(tmp_path: Path, agent_python: str) -> None:
+    """A real FUSE file system whose server never says a word: whoever asks it, hangs in the kernel. So with PATH."""
+    script = dead_mount(tmp_path / "dead") + DEAD_MOUNT.replace("{base}", str(tmp_path))
+    said = [json.loads(line) for line in in_mount_namespace(tmp_path, "", script, agent_python).splitlines()]
+    for code, mount, source, took_s in said[:2]:
+        assert (code, mount, source) == ("disk-hangs", str(tmp_path / "dead"), "10.0.0.2:/share")
+        assert took_s < 2
+    assert said[2][0] == "home"
+    assert said[2][1] < 2
+    assert [found for found, _ in said[3:]] == ["/usr/bin/bash"] * 2
+    assert said[4][1] < 0.5  # the folder that was silent is not asked again
+
+
+ONE_DEAD_RUN = """
+import json
+from remote_agent import runs
+from remote_agent.protocol import AgentError
+runs._ALL_S = runs._ONE_S = 0.5
+found = runs.all_runs("{base}/data")
+print(json.dumps([[run.name, run.state, run.cause] for run in found]))
+print(runs.resolve("{base}/data", "exp_good", None).name)
+"""
+
+
+def test_one_run_whose_files_hang_hides_no_other(tmp_path: Path, agent_python: str) -> None:
+    (tmp_path / "data/cloudrun/runs/exp_good").mkdir(parents=True)
+    script = dead_mount(tmp_path / "data/cloudrun/runs/exp_dead") + ONE_DEAD_RUN.replace("{base}", str(tmp_path))
+    listed, resolved = in_mount_namespace(tmp_path, "", script, agent_python).splitlines()
+    assert sorted(json.loads(listed)) == [["exp_dead", "lost", "disk-hangs"], ["exp_good", "lost", None]]
+    assert resolved == "exp_good"
 
 
 def test_what_takes_the_space_with_each_run_apart(tmp_path: Path) -> None:

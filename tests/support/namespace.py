@@ -23,3 +23,15 @@ def in_mount_namespace(base: Path, shell: str, script: str, python: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def dead_mount(point: Path) -> str:
+    """Python lines that mount a network disk which is gone: a FUSE file system whose server, this very process, never says a
+    word. Whoever asks it anything hangs in the kernel until the process ends."""
+    point.mkdir(parents=True, exist_ok=True)
+    return f"""
+import ctypes, os
+_libc, _fd = ctypes.CDLL(None, use_errno=True), os.open("/dev/fuse", os.O_RDWR)
+_options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % _fd
+assert _libc.mount(b"10.0.0.2:/share", {str(point)!r}.encode(), b"fuse.dead", 0, _options) == 0, os.strerror(ctypes.get_errno())
+"""

@@ -18,6 +18,7 @@ WORDS = {
     "session-killed": N_("its session was ended from outside"),
     "supervisor-killed": N_("its supervisor was killed"),
     "setup-failed": N_("setup failed"),
+    "disk-hangs": N_("unknown: its disk does not answer"),
     "user": N_("stopped by you"),
 }
 #: A command that could not begin, by its exit code: see `verdict.NEVER_STARTED_CODES`.

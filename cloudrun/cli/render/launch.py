@@ -62,6 +62,8 @@ def event_words(event: dict[str, Any]) -> str:
         "updating-index": _("refreshing the box's package index"),
         "fallback-detached": _("neither screen nor tmux can be had: a detached process holds the run; attach can only watch"),
         "link-target-missing": _("{target}, which a link of the project leads to, is not on the box (yet)"),
+        "link-target-hangs": _("{target}, which a link of the project leads to, lies on a disk that does not answer: "
+                               "a training that reads there will hang (cloudrun doctor)"),
         "setup": _("setting up ({setup}); log: {log}"),
         "put-aside": _("{path} was changed on the box since the last launch; the box's version is kept in {kept}"),
     }.get(kind, "")
