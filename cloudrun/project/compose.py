@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,7 +122,8 @@ def _workdir(workdir: str | None, tree: str) -> str:
         return tree
     if workdir.startswith("/"):
         return posixpath.normpath(workdir)
-    inside = posixpath.normpath(posixpath.join(tree, workdir.replace("\\", "/")))
+    there = workdir.replace("\\", "/") if sys.platform == "win32" else workdir  # elsewhere a backslash is a letter like others
+    inside = posixpath.normpath(posixpath.join(tree, there))
     if inside != tree and not inside.startswith(tree + "/"):
         raise CloudrunError("workdir", workdir=workdir, tree=tree)
     return inside

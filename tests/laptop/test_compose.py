@@ -52,6 +52,7 @@ def test_secrets_show_as_names_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("workdir", "lands"), [
     (None, "/t/exp"), ("src", "/t/exp/src"), ("src/../lib", "/t/exp/lib"), ("/data//x", "/data/x"),
+    ("a\\b", "/t/exp/a\\b"),
 ])
 def test_where_it_runs(tmp_path: Path, workdir: str | None, lands: str) -> None:
     made = draft(project(tmp_path), Wanted("exp", ("x",), workdir=workdir))
