@@ -5,34 +5,51 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional
 
-from remote_agent import programs
+from remote_agent import dpkg, patience, programs, silence
 from remote_agent.protocol import AgentError
 
 Say = Callable[..., None]
 
-#: Looked for in this order.
-MANAGERS = ("apt-get", "dnf", "yum")
+#: How each installs and refreshes its index, without a question. Looked for in this order; apt's words are made below.
+_COMMANDS = {
+    "apt-get": (("-y", "install"), ("update",)),
+    "dnf": (("-y", "install"), ("-y", "makecache")),
+    "yum": (("-y", "install"), ("-y", "makecache")),
+    "microdnf": (("-y", "install"), ("-y", "makecache")),
+    "zypper": (("--non-interactive", "install"), ("--non-interactive", "refresh")),
+    "apk": (("add", "--no-progress"), ("update",)),
+}
+MANAGERS = tuple(_COMMANDS)
 #: Another one at work (unattended upgrades just after the boot, mostly). Old apt does not wait by itself.
 _LOCKED = re.compile(
     r"could not get lock|unable to acquire the dpkg|unable to lock|is locked by another process"
-    r"|another app is currently holding|waiting for process with pid", re.IGNORECASE,
+    r"|another app is currently holding|waiting for process with pid|system management is locked", re.IGNORECASE,
 )
-_HOLDER = re.compile(r"held by process (\d+)(?: \(([^)]*)\))?")
+_HOLDER = re.compile(r"(?:held by process|locked by the application with pid) (\d+)(?: \(([^)]*)\))?", re.IGNORECASE)
+_INTERRUPTED = re.compile(r"dpkg was interrupted|dpkg --configure -a", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"could not resolve|failure resolving|could not connect|cannot initiate the connection|unable to connect|connection timed out"
+    r"|connection refused|network is unreachable|no route to host|could not reach|cannot find a valid baseurl|curl error"
+    r"|cannot download|temporary error \(try again later\)|connection failed", re.IGNORECASE,
+)
 #: Longest that a manager waits for the lock by itself.
 _LOCK_WAIT_S = 60.0
 _RETRY_S = 3.0
 _SAY_EVERY_S = 5.0
 _SUDO_S = 5.0
+#: No questions, and no service restarted (needrestart's "a" would do it): a training may depend on one.
 _ENVIRONMENT = {
-    "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "a", "LC_ALL": "C", "LANGUAGE": "C",
+    "DEBIAN_FRONTEND": "noninteractive", "DEBIAN_PRIORITY": "critical", "NEEDRESTART_MODE": "l", "NEEDRESTART_SUSPEND": "1",
+    "APT_LISTCHANGES_FRONTEND": "none", "UCF_FORCE_CONFFOLD": "1", "LC_ALL": "C", "LANGUAGE": "C",
 }
 #: A mirror that cannot be reached must not eat the whole deadline.
-_APT_NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20")
+_APT_NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15", "-o", "Acquire::https::Timeout=15")
+#: A settings file that somebody changed stays as it is.
+_APT_FILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
 
 
 @dataclass(frozen=True)
@@ -56,6 +73,7 @@ class _Job:
     with_sudo: bool
     tried: List[str] = field(default_factory=list)
     output: str = ""
+    heard: str = ""
     said_at: float = float("-inf")
     counted_at: float = float("-inf")
 
@@ -67,6 +85,7 @@ class _Job:
         lines = [line.strip() for line in re.split(r"[\r\n]+", self.output) if line.strip()]
         return {
             "program": self.program, "manager": self.manager, "tried": "; ".join(self.tried), "output": " / ".join(lines[-3:]),
+            "command": by_hand(self.manager, self.program),
         }
 
 
@@ -74,9 +93,10 @@ def install(program: str, say: Say, deadline_s: float = 300.0, means: Optional[M
     """Path of the program, installed where it was missing. An exit code is believed neither way: its being there is.
 
     `say(kind, **params)` hears "installing", "updating-index", "waiting-for-lock" and, as a sign of life, "working".
-    Raises AgentError ("install-no-manager", "install-needs-root", "install-timeout", "install-locked", "install-failed").
+    Raises AgentError: "install-no-manager", "install-needs-root", "install-sudo-password", "install-locked", "install-timeout",
+    "install-goes-on", "install-interrupted", "install-unreachable", "install-failed".
     """
-    found = shutil.which(program)
+    found = silence.which(program)
     if found is not None:
         return found
     job = _job(program, say, deadline_s, means or Means())
@@ -88,23 +108,40 @@ def install(program: str, say: Say, deadline_s: float = 300.0, means: Optional[M
         say("updating-index", program=program, manager=job.manager)
         found = _attempt(job, _update_command(job)) or _attempt(job, _install_command(job))
     if found is None:
-        raise AgentError("install-failed", **job.told())
+        raise _why(job)
     return found
 
 
+def by_hand(manager: str, program: str) -> str:
+    """What a person types to install it."""
+    how = " ".join(word for word in _COMMANDS[manager][0] if word != "--no-progress")
+    return "%s %s %s" % (manager, how, program)
+
+
+def _why(job: _Job) -> AgentError:
+    """The error for a program that is not there although everything was tried."""
+    if _INTERRUPTED.search(job.heard):
+        return AgentError("install-interrupted", **job.told())
+    line = next((line.strip() for line in job.heard.splitlines() if _UNREACHABLE.search(line)), None)
+    if line is not None:
+        return AgentError("install-unreachable", **dict(job.told(), output=line))
+    return AgentError("install-failed", **job.told())
+
+
 def _job(program: str, say: Say, deadline_s: float, means: Means) -> _Job:
-    manager = next((name for name in MANAGERS if shutil.which(name)), None)
+    manager = next((name for name in MANAGERS if silence.which(name)), None)
     if manager is None:
         raise AgentError("install-no-manager", program=program, managers=", ".join(MANAGERS))
     with_sudo = not means.is_root()
     if with_sudo and not sudo_works():
-        raise AgentError("install-needs-root", program=program, manager=manager)
+        code = "install-sudo-password" if silence.which("sudo") else "install-needs-root"
+        raise AgentError(code, program=program, manager=manager, command=by_hand(manager, program))
     return _Job(program, manager, say, means.clock() + deadline_s, means, with_sudo)
 
 
 def sudo_works() -> bool:
     """Whether sudo lets us without a password."""
-    sudo = shutil.which("sudo")
+    sudo = silence.which("sudo")
     try:
         return sudo is not None and programs.run([sudo, "-n", "true"], _SUDO_S).returncode == 0
     except OSError:
@@ -113,13 +150,13 @@ def sudo_works() -> bool:
 
 def _install_command(job: _Job) -> List[str]:
     if job.manager != "apt-get":
-        return [job.manager, "-y", "install", job.program]
-    return ["apt-get", "-y", "--no-install-recommends", *_lock_option(job), *_APT_NETWORK, "install", job.program]
+        return [job.manager, *_COMMANDS[job.manager][0], job.program]
+    return ["apt-get", "-y", "--no-install-recommends", *_lock_option(job), *_APT_NETWORK, *_APT_FILES, "install", job.program]
 
 
 def _update_command(job: _Job) -> List[str]:
     if job.manager != "apt-get":
-        return [job.manager, "-y", "makecache"]
+        return [job.manager, *_COMMANDS[job.manager][1]]
     return ["apt-get", *_lock_option(job), *_APT_NETWORK, "update"]
 
 
@@ -132,36 +169,39 @@ def _attempt(job: _Job, command: List[str]) -> Optional[str]:
     while True:
         done = _run(job, command)
         job.output = done.text
-        found = shutil.which(job.program)
+        job.heard += done.text + "\n"
+        found = silence.which(job.program)
         if found is not None:
             return found
         locked = bool(_LOCKED.search(job.output))
         if done.returncode == 0 or not (locked or done.timed_out):
             return None
+        if done.left is not None:
+            raise AgentError("install-goes-on", pid=done.left, **job.told())
         if done.timed_out or job.left_s() <= _RETRY_S:
             raise AgentError("install-locked" if locked else "install-timeout", holder=_holder(job.output), **job.told())
         _say_waiting(job, job.output)
         job.means.sleep(_RETRY_S)
 
 
-def _run(job: _Job, command: List[str]) -> programs.Finished:
+def _run(job: _Job, command: List[str]) -> patience.Ended:
     words, env = command, dict(os.environ, **_ENVIRONMENT)
     if job.with_sudo:
-        # sudo clears the environment, and what runs as root is not ours to kill: it gets a keeper of its own.
-        keeper = ["timeout", "-k", "2", "%d" % max(1, job.left_s())] if shutil.which("timeout") else []
+        # sudo clears the environment, and what runs as root is not ours to interrupt: it gets a keeper of its own.
+        keeper = ["timeout", "--foreground", "-s", "INT", "%d" % max(1, job.left_s())] if silence.which("timeout") else []
         words = ["sudo", "-n", *keeper, "env", *("%s=%s" % pair for pair in _ENVIRONMENT.items()), *command]
     shown = " ".join(map(shlex.quote, command))
     if shown not in job.tried:
         job.tried.append(shown)
     try:
-        return programs.run(words, job.left_s(), env=env, tick=lambda tail: _say_alive(job, tail))
+        return patience.run(words, job.left_s(), env, lambda tail: _say_alive(job, tail))
     except OSError as error:
-        return programs.Finished(126, b"", str(error).encode("utf-8", "replace"))
+        return patience.Ended(126, str(error))
 
 
-def _say_alive(job: _Job, tail: bytes) -> None:
+def _say_alive(job: _Job, tail: str) -> None:
     """While a manager works: the countdown where it says that it waits for a lock, else a sign of life."""
-    text = tail.decode("utf-8", "replace").strip()
+    text = tail.strip()
     if _LOCKED.search(re.split(r"[\r\n]+", text)[-1]):
         _say_waiting(job, text)
     elif job.means.clock() - job.said_at >= _SAY_EVERY_S:
@@ -177,8 +217,8 @@ def _say_waiting(job: _Job, text: str) -> None:
 
 
 def _holder(text: str) -> str:
-    """Who holds the lock, as the manager said it: "unattended-upgr (pid 1719)", or ""."""
+    """Who holds the lock, "unattended-upgr (pid 1719)": as the manager said it or, with an old apt, as the lock says."""
     match = _HOLDER.search(text)
     if not match:
-        return ""
+        return dpkg.holder() or ""
     return "%s (pid %s)" % (match.group(2), match.group(1)) if match.group(2) else "pid %s" % match.group(1)

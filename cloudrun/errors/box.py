@@ -105,23 +105,46 @@ ENTRIES: dict[str, Entry] = {
     ),
     "install-needs-root": Entry(
         Exit.PREFLIGHT,
-        N_("{program} is missing on the box, and installing it needs root or sudo without a password"),
-        N_("as root on the box: {manager} install -y {program}; or the same launch with --backend detached"),
+        N_("{program} is missing on the box, you are not root there, and there is no sudo to install it"),
+        N_("as root on the box: {command}; or the same launch with --backend detached"),
+    ),
+    "install-sudo-password": Entry(
+        Exit.PREFLIGHT,
+        N_("{program} is missing on the box, and sudo asks for a password there, which nobody can type now"),
+        N_("on the box: sudo {command}; or the same launch with --backend detached"),
     ),
     "install-locked": Entry(
         Exit.PREFLIGHT,
-        N_("{program} could not be installed: another package manager was at work all the time. {holder}"),
-        N_("a box that has just booted needs a few minutes; then the same command again"),
+        N_("{program} could not be installed: another package manager was at work all the time: {holder}"),
+        N_("a box that has just booted needs a few minutes; see what it does (on the box: ps aux), then the same command again; "
+           "or the same launch with --backend detached"),
     ),
     "install-timeout": Entry(
         Exit.PREFLIGHT,
         N_("{program} could not be installed in time. Tried: {tried}. Last words: {output}"),
-        N_("on the box: {manager} install -y {program}; or the same launch with --backend detached"),
+        N_("on the box: {command}; or the same launch with --backend detached"),
+    ),
+    "install-goes-on": Entry(
+        Exit.PREFLIGHT,
+        N_("{program} is not installed yet: dpkg was still at work when the time was over, and is left to finish (pid {pid}). "
+           "Last words: {output}"),
+        N_("in a few minutes the same command again; if dpkg was cut off meanwhile, first on the box: dpkg --configure -a"),
+    ),
+    "install-interrupted": Entry(
+        Exit.PREFLIGHT,
+        N_("{program} cannot be installed: an earlier installation on the box was cut off in the middle. Last words: {output}"),
+        N_("as root on the box: dpkg --configure -a   (then the same command again; or launch it with --backend detached)"),
+    ),
+    "install-unreachable": Entry(
+        Exit.PREFLIGHT,
+        N_("{program} cannot be installed: the box reaches no package server: {output}"),
+        N_("the same launch with --backend detached needs nothing installed; or when the box has a way out (on AutoDL: "
+           "source /etc/network_turbo), there: {command}"),
     ),
     "install-failed": Entry(
         Exit.PREFLIGHT,
         N_("{program} is not there after installing it. Tried: {tried}. Last words: {output}"),
-        N_("on the box: {manager} install -y {program}; or the same launch with --backend detached"),
+        N_("on the box: {command}; or the same launch with --backend detached"),
     ),
     "backend-missing": Entry(
         Exit.PREFLIGHT,

@@ -65,12 +65,15 @@ def pick_backend(call: Call, request: LaunchRequest) -> str:
 
 
 def _installed(call: Call, program: str, wanted: str) -> Chosen:
+    """With "auto" the next one is tried where a manager just has no such package (Red Hat's knows tmux and no screen)."""
     from remote_agent import packages
     try:
         packages.install(program, call.event, INSTALL_DEADLINE_S)
     except AgentError as error:
         if wanted != "auto":
             raise
+        if error.code == "install-failed" and program != INSTALLABLE[-1]:
+            return _installed(call, INSTALLABLE[-1], wanted)
         call.event("install-failed", program=program, code=error.code, params=error.params)
         return Chosen("detached")
     return choose_backend(wanted, install=False)

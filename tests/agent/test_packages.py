@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,6 +153,50 @@ def test_the_red_hat_family(own: Box, name: str) -> None:
     assert own.calls == [f"{name} -y install tmux", f"{name} -y makecache", f"{name} -y install tmux"]
 
 
+@pytest.mark.parametrize(("name", "install", "update", "by_hand"), [
+    ("apk", "add --no-progress screen", "update", "apk add screen"),
+    ("zypper", "--non-interactive install screen", "--non-interactive refresh", "zypper --non-interactive install screen"),
+    ("microdnf", "-y install screen", "-y makecache", "microdnf -y install screen"),
+])
+def test_other_families(own: Box, name: str, install: str, update: str, by_hand: str) -> None:
+    own.manager("echo 'no such package'; exit 1", name)
+    error = own.refused()
+    assert (error.code, error.params["command"]) == ("install-failed", by_hand)
+    assert own.calls == [f"{name} {install}", f"{name} {update}", f"{name} {install}"]
+
+
+@pytest.mark.parametrize(("said", "code"), [
+    ("E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.", "install-interrupted"),
+    ("W: Failed to fetch http://a/b  Temporary failure resolving 'a'", "install-unreachable"),
+    ("Could not resolve host: mirrors.a; Cannot find a valid baseurl for repo: base/7", "install-unreachable"),
+    ("E: Version '4.9' for 'screen' was not found", "install-failed"),
+])
+def test_why_it_could_not_be_is_told_apart(own: Box, said: str, code: str) -> None:
+    """The reason may stand in the index update's words, and the last ones say only "Unable to locate package"."""
+    own.manager(f'case "$*" in *update) echo "{said}" >&2;; *) echo "E: Unable to locate package screen" >&2; exit 100;; esac\n')
+    error = own.refused()
+    assert error.code == code
+    assert len(own.calls) == 3
+    assert (said in error.params["output"]) == (code == "install-unreachable")
+
+
+def test_an_old_apt_that_names_nobody_is_asked_by_the_lock_itself(own: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = own.folder / "lock"
+    lock.touch()
+    monkeypatch.setattr(packages.dpkg.holder, "__defaults__", ((str(lock),),))
+    own.manager("echo 'E: Could not get lock /var/lib/dpkg/lock - open (11: Resource temporarily unavailable)' >&2; exit 100")
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    holding = subprocess.Popen([sys.executable, "-c", hold, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holding.stdout is not None
+        holding.stdout.readline()
+        error = own.refused(deadline_s=8)
+        assert error.code == "install-locked"
+        assert error.params["holder"].endswith(f" (pid {holding.pid})")
+    finally:
+        holding.communicate(timeout=10)
+
+
 def test_no_manager(own: Box) -> None:
     assert own.refused().code == "install-no-manager"
 
@@ -160,7 +206,8 @@ def test_without_root_only_a_sudo_that_asks_no_password(own: Box) -> None:
     own.manager('[ "$DEBIAN_FRONTEND" = noninteractive ] && put screen\n')
     assert own.refused().code == "install-needs-root"
     fake_program(own.folder, "sudo", "echo 'sudo: a password is required' >&2; exit 1")
-    assert own.refused().code == "install-needs-root"
+    asked = own.refused()
+    assert (asked.code, asked.params["command"]) == ("install-sudo-password", "apt-get -y install screen")
     (own.folder / "timeout").symlink_to("/usr/bin/timeout")
     # Like the real one it clears the environment, except for PATH.
     clean = f"/usr/bin/env -i PATH={own.folder}:/usr/bin:/bin"

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cloudrun.cli.render.units import age
+from cloudrun.errors import CloudrunError
 from cloudrun.i18n import _
 from remote_agent import protocol
 
@@ -52,13 +53,16 @@ class SendingBar:
 def event_words(event: dict[str, Any]) -> str:
     """One line for an event of the box; "" for one that this version does not know."""
     kind = str(event.get("event"))
+    if kind == "install-failed":
+        return _not_installed(event)
+    if kind == "waiting-for-lock" and event.get("holder"):
+        return _("the box's package manager is locked by {holder}; waiting up to {left_s} s more").format_map(_Gaps(event))
     if kind == "secrets-travel":
         return secrets_words([str(path) for path in event.get("paths", [])])
     words = {
         "waiting-for-launch": _("another launch of this run is at work; waiting for it"),
         "installing": _("installing {program} on the box"),
         "waiting-for-lock": _("the box's package manager is busy; waiting up to {left_s} s more"),
-        "install-failed": _("{program} could not be installed on the box ({code})"),
         "updating-index": _("refreshing the box's package index"),
         "fallback-detached": _("neither screen nor tmux can be had: a detached process holds the run; attach can only watch"),
         "link-target-missing": _("{target}, which a link of the project leads to, is not on the box (yet)"),
@@ -69,6 +73,16 @@ def event_words(event: dict[str, Any]) -> str:
     }.get(kind, "")
     params = {key: value for key, value in event.items() if key not in ("event", "id")}
     return words.format_map(_Gaps(params))
+
+
+def _not_installed(event: dict[str, Any]) -> str:
+    """The box's error in its own words; the launch goes on without the program."""
+    params = event.get("params")
+    error = CloudrunError(str(event.get("code")), **(params if isinstance(params, dict) else {}))
+    if "command" in error.params:
+        return _("warning: {what}. For a session that can be entered next time, on the box: {command}").format(
+            what=error.message, command=error.params["command"])
+    return _("warning: {what}").format(what=error.message)
 
 
 def secrets_words(paths: list[str]) -> str:
