@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help env parts demo test check lint campaign bench clean
+.PHONY: help env parts demo test check lint words campaign bench clean
 
 help:
 	@echo "make demo      the whole way on a private box on this machine: host add … stop"
@@ -36,6 +36,10 @@ demo:
 test: parts
 	@$(MAKE) --no-print-directory env
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not campaign" --durations=10
+
+# What users read: gathered from the code, merged into the Chinese catalogue, compiled.
+words: env
+	$(BIN)/python tools/words.py
 
 lint: env
 	$(BIN)/ruff check .

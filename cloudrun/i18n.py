@@ -1,23 +1,72 @@
-"""Every word for the user goes through `_()`; catalogues are found by locale or `CLOUDRUN_LANG`."""
+"""Every word for the user goes through `_()`: English as it stands in the code, Chinese from the catalogue in `locale/`."""
 
 from __future__ import annotations
 
 import gettext
+import locale
 import os
+import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+LOCALE_DIR = Path(__file__).parent / "locale"
+CHINESE = "zh_CN"
+
+
+def language(env: Mapping[str, str] | None = None) -> str:
+    """"zh_CN" or "en": by CLOUDRUN_LANG, else by the locale as gettext reads it, else by the system's own setting."""
+    env = os.environ if env is None else env
+    chosen = env.get("CLOUDRUN_LANG")
+    if chosen:
+        return CHINESE if _is_chinese(chosen) else "en"
+    place = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), None)
+    if place is None:
+        return CHINESE if _is_chinese(_of_system()) else "en"
+    if place.partition(".")[0] in ("C", "POSIX"):
+        return "en"
+    wanted = env.get("LANGUAGE", "").split(":")[0] or place
+    return CHINESE if _is_chinese(wanted) else "en"
+
+
+def _is_chinese(name: str) -> bool:
+    """Traditional too: it reads Simplified sooner than English."""
+    return name.lower().startswith(("zh", "chinese"))
+
+
+def _of_system() -> str:
+    """What Windows and macOS know where no variable says it; a Linux without any has said English."""
+    if sys.platform == "win32":
+        import ctypes
+
+        return locale.windows_locale.get(ctypes.windll.kernel32.GetUserDefaultUILanguage(), "")
+    if sys.platform == "darwin":
+        return locale.getlocale()[0] or ""
+    return ""
+
+
+def _can_be_shown() -> bool:
+    """Whether the terminal takes Chinese letters; a pipe is as the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            "中".encode(getattr(stream, "encoding", None) or "utf-8")
+        except (UnicodeEncodeError, LookupError):
+            return False
+    return True
+
 
 @lru_cache(maxsize=1)
-def _translation() -> gettext.NullTranslations:
-    chosen = os.environ.get("CLOUDRUN_LANG")
-    languages = [chosen] if chosen else None
-    return gettext.translation("cloudrun", Path(__file__).parent / "locale", languages=languages, fallback=True)
+def _translation() -> gettext.NullTranslations | None:
+    """None for English, which needs no file."""
+    if language() != CHINESE or not _can_be_shown():
+        return None
+    return gettext.translation("cloudrun", LOCALE_DIR, languages=[CHINESE], fallback=True)
 
 
 def _(message: str) -> str:
     """The message in the user's language; unchanged where there is no translation."""
-    return _translation().gettext(message) if message else message
+    found = _translation()
+    return found.gettext(message) if found is not None and message else message
 
 
 def N_(message: str) -> str:

@@ -191,11 +191,13 @@ class Spec:
     agent_python: Optional[str] = None
     #: Made up by the laptop for one `cloudrun launch`: a request that comes again after a lost connection is known by it.
     launch_id: str = ""
+    #: What the session's own lines are said in: "en", "zh_CN".
+    language: str = "en"
     schema: int = 1
 
     #: What does not make two launches different.
     INCIDENTAL = ("git_commit", "git_dirty", "host", "cloudrun_version", "launched_at", "agent", "agent_python", "launch_id",
-                  "schema")
+                  "language", "schema")
     #: Fields that people know by another name.
     SET_AS = {"code_digest": "code", "secret_names": "secrets", "min_free_bytes": "min_free", "log_limit_bytes": "log_limit"}
 

@@ -73,7 +73,7 @@ def build(agent: Path, libtmux: Path) -> Archive:
 
 def _sources(package: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
     for path in package.rglob("*"):
-        if path.suffix == ".py" or path.name == "py.typed":
+        if path.suffix in (".py", ".mo") or path.name == "py.typed":
             yield prefix + path.relative_to(package).as_posix(), path.read_bytes()
 
 

@@ -125,9 +125,9 @@ def install_command(start: Start, python: str, part: str, sha256: str) -> str:
     ])
 
 
-def attach_command(hello: protocol.Hello, run: str, mode: str) -> str:
-    """Becomes the session of a run, in a pty; the agent that said `hello` is there."""
-    return shell_line([hello.python, "-I", hello.agent_dir, "attach", "--run", run, "--mode", mode])
+def attach_command(hello: protocol.Hello, run: str, mode: str, language: str) -> str:
+    """Becomes the session of a run, in a pty; the agent that said `hello` is there, and says what it has to in that language."""
+    return shell_line([hello.python, "-I", hello.agent_dir, "attach", "--run", run, "--mode", mode, "--lang", language])
 
 
 def shell_line(words: Sequence[str]) -> str:

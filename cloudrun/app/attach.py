@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cloudrun import i18n
 from cloudrun.agent.bootstrap import attach_command
 from cloudrun.agent.client import AgentClient
 from cloudrun.transport.base import Channel, TerminalSize, Transport
@@ -38,7 +39,7 @@ def open_session(
 ) -> Channel:
     """The session in a pty of that size. `mode`: plain, take (others are sent away) or shared. Closes the client's exec
     first: a box may allow one session only."""
-    command = attach_command(client.hello, target.run, mode)
+    command = attach_command(client.hello, target.run, mode, i18n.language())
     client.close()
     return transport.exec(command, terminal=screen.size, term=screen.term)
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 import jinja2
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 from cloudrun.project.quoting import heredoc_delimiter, shell_word
 from cloudrun.project.settings import RunSettings
 from cloudrun.project.templates import template_text
@@ -96,6 +97,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FunctionLoader(template_text), undefined=jinja2.StrictUndefined, autoescape=False,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, newline_sequence="\n",
     )
+    environment.globals["_"] = _
     environment.filters["word"] = shell_word
     environment.filters["delimiter"] = heredoc_delimiter
     return environment

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
-from remote_agent import hello, layout, processes
+from remote_agent import hello, layout, processes, words
 from remote_agent.protocol import AgentError, LaunchRequest, RunInfo, Spec, State
 from remote_agent.rpc.server import Call
 
@@ -89,7 +89,7 @@ def start_session(asked: Asked) -> None:
         name=run.name,
         train=[*agent, "supervise", run.path, str(asked.number), "--backend", asked.backend],
         monitor=[*agent, "window", "monitor"], log=[*agent, "window", "log", run.path],
-        cwd=asked.spec.workdir if os.path.isdir(asked.spec.workdir) else run.path, env={},
+        cwd=asked.spec.workdir if os.path.isdir(asked.spec.workdir) else run.path, env={words.VARIABLE: asked.spec.language},
         screenrc=launch.screenrc, tmux_conf=launch.tmux_conf, escape=asked.spec.screen_escape,
     )
     try:

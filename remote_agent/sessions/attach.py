@@ -15,6 +15,7 @@ from remote_agent import layout
 from remote_agent.protocol import AgentError, Identity
 from remote_agent.sessions import Backend, Found, find_any, relay, terminal
 from remote_agent.sessions.base import MODES
+from remote_agent.words import _, speak
 
 EXIT_NO_TERMINAL = 2
 EXIT_NO_SESSION = 41
@@ -24,8 +25,9 @@ EXIT_CANNOT = 43
 
 def main(arguments: List[str]) -> int:
     asked = _parse(arguments)
+    speak(asked.lang)
     if not (os.isatty(0) and os.isatty(1)):
-        return _say("attach needs a terminal, and there is none here", EXIT_NO_TERMINAL)
+        return _say(_("attach needs a terminal, and there is none here"), EXIT_NO_TERMINAL)
     try:
         argv, env = _command(asked)
     except AgentError as error:
@@ -40,6 +42,7 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="attach")
     parser.add_argument("--run", required=True)
     parser.add_argument("--mode", choices=MODES, default="plain")
+    parser.add_argument("--lang", default="")
     parser.add_argument("--data-dir")
     parser.add_argument("--project-id")
     return parser.parse_args(arguments)
@@ -55,7 +58,7 @@ def _command(asked: argparse.Namespace) -> Tuple[List[str], Dict[str, str]]:
     argv, env = holder.attach_argv(asked.run, asked.mode, theirs)
     env["TERM"] = terminal.usable_term(theirs, argv[0])
     if env["TERM"] != theirs:
-        _say("the terminal %r is not known on this box: %s is used" % (theirs, env["TERM"]), 0)
+        _say(_("the terminal {theirs!r} is not known on this box: {used} is used").format(theirs=theirs, used=env["TERM"]), 0)
     found_locale = terminal.utf8_locale()
     if found_locale is not None:
         env.pop("LC_ALL", None)
@@ -81,15 +84,15 @@ def _holder(name: str) -> Tuple[Backend, Found]:
 
 def _refusal(error: AgentError, run: str) -> Tuple[str, int]:
     if error.code == "session-attached-elsewhere":
-        return "the session of %s is attached elsewhere by now" % run, EXIT_ELSEWHERE
+        return _("the session of {run} is attached elsewhere by now").format(run=run), EXIT_ELSEWHERE
     if error.code == "session-not-running":
-        return "the session of %s is not there any more" % run, EXIT_NO_SESSION
+        return _("the session of {run} is not there any more").format(run=run), EXIT_NO_SESSION
     if error.code == "detached-cannot-attach":
-        return "%s runs without a terminal: it can be watched, not entered" % run, EXIT_CANNOT
-    return "%s cannot be attached to: %s" % (run, error), EXIT_CANNOT
+        return _("{run} runs without a terminal: it can be watched, not entered").format(run=run), EXIT_CANNOT
+    return _("{run} cannot be attached to: {error}").format(run=run, error=error), EXIT_CANNOT
 
 
 def _say(text: str, code: int) -> int:
-    sys.stderr.write("cloudrun: %s\r\n" % text)
+    sys.stderr.buffer.write(("cloudrun: %s\r\n" % text).encode("utf-8", "replace"))  # whatever the locale here is
     sys.stderr.flush()
     return code

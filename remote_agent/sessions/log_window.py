@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
 from remote_agent import layout
+from remote_agent.words import _
 
 if TYPE_CHECKING:
     from remote_agent.sessions.windows import Window
@@ -56,7 +57,7 @@ class Reader:
         if data:
             return data
         self._place = _Place(later[0], 0)
-        return b"\r\n----- attempt %d -----\r\n" % later[0]
+        return b"\r\n" + _heading(later[0])
 
     def _begin(self) -> bytes:
         attempts = self._run.logged_attempts()
@@ -74,7 +75,7 @@ class Reader:
                 break
             data += piece
         lines = data.split(b"\n")[-_LAST_LINES - 1:]
-        return b"----- attempt %d -----\r\n" % newest + b"\n".join(lines)
+        return _heading(newest) + b"\n".join(lines)
 
     def _next(self, place: _Place) -> bytes:
         """Bytes at the place, which moves on; a part that rotation took away is said and stepped over."""
@@ -88,7 +89,11 @@ class Reader:
         if not later:
             return b""
         lost, place.offset = later[0].offset - place.offset, later[0].offset
-        return b"\r\n[%d bytes of the log were not kept]\r\n" % lost
+        return ("\r\n[%s]\r\n" % _("{count} bytes of the log were not kept").format(count=lost)).encode()
+
+
+def _heading(attempt: int) -> bytes:
+    return ("----- %s -----\r\n" % _("attempt {number}").format(number=attempt)).encode()
 
 
 def _read(path: str, offset: int) -> bytes:

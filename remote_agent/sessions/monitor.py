@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, List, Optional
 
 from remote_agent import clock, gpu
 from remote_agent.protocol import Gpu, GpuReport
+from remote_agent.words import N_, _
 
 if TYPE_CHECKING:
     from remote_agent.sessions.windows import Window
@@ -15,14 +16,14 @@ _ASK_S = 10.0
 _GIB = float(1 << 30)
 _BAR_WIDTH = 20
 _WHY = {
-    "not-installed": "No GPU here: nvidia-smi is not installed.",
-    "no-device": "No GPU here: the driver is there and finds no card. (Was the box started without one?)",
-    "driver-mismatch": "The driver in the kernel and its library are of different versions. A restart of the box mends it.",
-    "driver-unreachable": "nvidia-smi cannot reach the driver.",
-    "device-unknown": "The driver cannot tell what card this is.",
-    "gpu-lost": "A card has fallen off the bus. Only a restart of the box brings it back.",
-    "timeout": "nvidia-smi does not answer; the driver hangs.",
-    "error": "nvidia-smi failed.",
+    "not-installed": N_("No GPU here: nvidia-smi is not installed."),
+    "no-device": N_("No GPU here: the driver is there and finds no card. (Was the box started without one?)"),
+    "driver-mismatch": N_("The driver in the kernel and its library are of different versions. A restart of the box mends it."),
+    "driver-unreachable": N_("nvidia-smi cannot reach the driver."),
+    "device-unknown": N_("The driver cannot tell what card this is."),
+    "gpu-lost": N_("A card has fallen off the bus. Only a restart of the box brings it back."),
+    "timeout": N_("nvidia-smi does not answer; the driver hangs."),
+    "error": N_("nvidia-smi failed."),
 }
 
 
@@ -42,7 +43,8 @@ def page(report: GpuReport, now: str, columns: int) -> str:
     for card in report.gpus:
         lines += [*_card(card), ""]
     if report.state != "ok":
-        lines += [_WHY.get(report.state, "The state of the GPU is %s." % report.state), report.detail or ""]
+        why = _(_WHY[report.state]) if report.state in _WHY else _("The state of the GPU is {state}.").format(state=report.state)
+        lines += [why, report.detail or ""]
     drawn = "".join("%s\x1b[K\r\n" % line[:max(1, columns - 1)] for line in lines)
     return "\x1b[H" + drawn + "\x1b[J"
 
@@ -51,12 +53,13 @@ def _card(card: Gpu) -> List[str]:
     index = "?" if card.index is None else str(card.index)
     more = [text for text in (_number(card.temperature_c, "%.0f °C"), _number(card.power_w, "%.0f W")) if text]
     used, total = card.memory_used_bytes, card.memory_total_bytes
+    unknown = _("unknown")
     share = 100.0 * used / total if used is not None and total else None
     return [
-        "%s  %s   %s" % (index, card.name or "unknown card", "  ".join(more)),
-        "   use     %s %s" % (_bar(card.utilization_percent), _number(card.utilization_percent, "%3.0f %%") or "unknown"),
-        "   memory  %s %s of %s" % (_bar(share), _number(used, "%.1f", _GIB) or "unknown",
-                                    _number(total, "%.1f GiB", _GIB) or "unknown"),
+        "%s  %s   %s" % (index, card.name or _("unknown card"), "  ".join(more)),
+        "   %s %s %s" % (_("use    "), _bar(card.utilization_percent), _number(card.utilization_percent, "%3.0f %%") or unknown),
+        "   %s %s %s / %s" % (_("memory "), _bar(share), _number(used, "%.1f", _GIB) or unknown,
+                              _number(total, "%.1f GiB", _GIB) or unknown),
     ]
 
 

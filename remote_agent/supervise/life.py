@@ -18,6 +18,7 @@ from remote_agent.supervise.record import Record
 from remote_agent.supervise.terminal import Terminal
 from remote_agent.supervise.watch import QUIET_S, Surroundings, Watch
 from remote_agent.verdict import Outcome, Verdict
+from remote_agent.words import _
 
 if TYPE_CHECKING:
     from remote_agent.supervise.setup import Setup
@@ -73,8 +74,9 @@ class Life:
                           subreaper=wakeup.become_subreaper())
         self._record.publish()
         show = self._post.terminal.show
-        show("[cloudrun] %s, attempt %d; log: %s" % (self._run.name, self._state.attempt, self._log.path))
-        show("[cloudrun] leave with %s; the run goes on" % _leave_keys(self._post))
+        show("[cloudrun] " + _("{run}, attempt {number}; log: {log}").format(
+            run=self._run.name, number=self._state.attempt, log=self._log.path))
+        show("[cloudrun] " + _("leave with {keys}; the run goes on").format(keys=_leave_keys(self._post)))
 
     def _live(self) -> Ending:
         os.makedirs(self._run.logs, exist_ok=True)
@@ -119,7 +121,7 @@ class Life:
         said = False
         while not setup.try_lock():
             if not said:
-                self._log.say("waiting for another run's setup")
+                self._log.say(_("waiting for another run's setup"))
                 self._journal.say("setup-waits")
                 said = True
             self._pause(QUIET_S)
@@ -226,7 +228,7 @@ class Life:
     def _await_written(self) -> None:
         """We are the only one who knows how it ended: a full disk is waited for, unless somebody waits for us."""
         if not self._record.written:
-            self._post.terminal.show("[cloudrun] the data disk takes no file now; waiting to write down how it ended")
+            self._post.terminal.show("[cloudrun] " + _("the data disk takes no file now; waiting to write down how it ended"))
         deadline: Optional[float] = None
         while not self._record.written:
             if self._orders.to_end is not None:
@@ -247,5 +249,5 @@ def _leave_keys(post: Post) -> str:
 def _in_words(state: State) -> str:
     words = state.state if state.cause is None else "%s (%s)" % (state.state, state.cause)
     if state.signal is not None:
-        return "%s, signal %d" % (words, state.signal)
-    return words if state.exit_code is None else "%s, exit code %d" % (words, state.exit_code)
+        return _("{state}, signal {number}").format(state=words, number=state.signal)
+    return words if state.exit_code is None else _("{state}, exit code {code}").format(state=words, code=state.exit_code)

@@ -9,6 +9,7 @@ import time
 from typing import Callable, Optional, Tuple
 
 from remote_agent import atomic, clock, layout
+from remote_agent.words import _
 
 #: Below this no limit makes sense: the beginning and the end of a run would not be there.
 SMALLEST_LIMIT_BYTES = 64 * 1024
@@ -99,8 +100,9 @@ class LogFile:
         """Writes the line about what is missing where there is one to write, whole, before anything else."""
         while self._notice or self._lost_bytes:
             if not self._notice:
-                text = "%scloudrun: %d bytes of output are missing here, lost from %s to %s: %s\n" % (
-                    "" if self._at_line_start else "\n", self._lost_bytes, self._lost_since, clock.now_utc(), self._reason)
+                words = _("{count} bytes of output are missing here, lost from {since} to {until}: {reason}").format(
+                    count=self._lost_bytes, since=self._lost_since, until=clock.now_utc(), reason=self._reason)
+                text = "%scloudrun: %s\n" % ("" if self._at_line_start else "\n", words)
                 self._notice = memoryview(text.encode("utf-8", "replace"))
                 self._lost_bytes = 0
             done, error = self._append(self._notice)

@@ -8,6 +8,8 @@ import stat
 import time
 from typing import Optional
 
+from remote_agent.words import _
+
 #: What a window that stands still may be behind before it misses something.
 BACKLOG_BYTES = 256 * 1024
 
@@ -43,7 +45,8 @@ class Window:
         if self._fd is None:
             return
         if self._missed_bytes:
-            said = b"\r\n[cloudrun: %d bytes were not shown here; they are in the log]\r\n" % self._missed_bytes
+            words = _("{count} bytes were not shown here; they are in the log").format(count=self._missed_bytes)
+            said = ("\r\n[cloudrun: %s]\r\n" % words).encode()
             self._backlog[:0] = said
             self._missed_bytes = 0
         try:

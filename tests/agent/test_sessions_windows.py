@@ -90,7 +90,7 @@ def test_the_monitors_page() -> None:
     text = page(GpuReport("ok", [card, unknown]), "2026-12-01T00:00:00Z", 80)
     assert "0  NVIDIA GeForce RTX 4090   61 °C  287 W" in text
     assert "[###########.........]  53 %" in text
-    assert "[##########..........] 12.0 of 24.0 GiB" in text
+    assert "[##########..........] 12.0 / 24.0 GiB" in text
     assert text.count("unknown") == 4  # its name, its use, its memory used and total; never 0
     assert " 0 %" not in text
     assert text.startswith("\x1b[H")

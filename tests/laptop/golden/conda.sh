@@ -32,8 +32,13 @@ CLOUDRUN_TEXT
 }
 
 # ---------------------------------------------------------------- before it
+cloudrun_say() { # a format and what it takes
+    local cloudrun_words
+    printf -v cloudrun_words "$@"
+    printf 'cloudrun: %s\n' "$cloudrun_words" >&2
+}
 cloudrun_fail() {
-    printf 'cloudrun: %s\n' "$1" >&2
+    cloudrun_say "$@"
     exit 125
 }
 
@@ -44,11 +49,11 @@ cloudrun_activate() { # conda.sh makes `conda activate` work without an interact
         if [ -r "$cloudrun_root/etc/profile.d/conda.sh" ]; then
             . "$cloudrun_root/etc/profile.d/conda.sh"
             conda activate 'torch 2.1' ||
-                cloudrun_fail 'conda environment torch 2.1 cannot be activated; conda is in '"${cloudrun_root:-/}"
+                cloudrun_fail 'conda environment %s cannot be activated; conda is in %s' 'torch 2.1' "${cloudrun_root:-/}"
             return
         fi
     done
-    cloudrun_fail 'conda environment torch 2.1 cannot be activated: no conda in the usual places'
+    cloudrun_fail 'conda environment %s cannot be activated: no conda in the usual places' 'torch 2.1'
 }
 cloudrun_conda_roots=(
     /root/miniconda3 /root/{miniconda3,anaconda3,miniforge3,mambaforge}
@@ -59,7 +64,7 @@ cloudrun_prepare() {
     export CLOUDRUN_RUN_DIR=$cloudrun_run_dir CLOUDRUN_ATTEMPT CLOUDRUN_DATA_DIR=/root/autodl-tmp
     export PYTHONUNBUFFERED=1 PYTHONIOENCODING=utf-8
     export LANG=C.UTF-8 LC_ALL=C.UTF-8
-    cd -- /root/cloudrun/vision/exp_resnet50 || cloudrun_fail 'the working folder cannot be entered: /root/cloudrun/vision/exp_resnet50'
+    cd -- /root/cloudrun/vision/exp_resnet50 || cloudrun_fail 'the working folder cannot be entered: %s' /root/cloudrun/vision/exp_resnet50
     [ ! -r /etc/network_turbo ] || . /etc/network_turbo
     cloudrun_activate
     export A='it'\''s $HOME `x`'
@@ -70,7 +75,7 @@ lines'
     if [ -r /root/.cloudrun/secrets/exp_resnet50-002.env ]; then
         . /root/.cloudrun/secrets/exp_resnet50-002.env
     else
-        printf 'cloudrun: %s\n' 'without WANDB_API_KEY: there is no /root/.cloudrun/secrets/exp_resnet50-002.env' >&2
+        cloudrun_say 'without %s: there is no %s' WANDB_API_KEY /root/.cloudrun/secrets/exp_resnet50-002.env
     fi
     export CUDA_VISIBLE_DEVICES=0,3
     [ "${CUDA_DEVICE_ORDER+set}" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID
@@ -98,9 +103,9 @@ cloudrun_heart() {
     setup) cloudrun_setup_text ;;
     command)
         if [ "$CLOUDRUN_ATTEMPT" -gt 1 ]; then cloudrun_resume_text; else cloudrun_command_text; fi ;;
-    *) cloudrun_fail "this launch has no step '$CLOUDRUN_STEP'" ;;
+    *) cloudrun_fail 'this launch has no step %s' "$CLOUDRUN_STEP" ;;
     esac
-    [ -n "$cloudrun_text" ] || cloudrun_fail "the $CLOUDRUN_STEP is not to be had: bash could keep it neither in /dev/shm nor in /tmp"
+    [ -n "$cloudrun_text" ] || cloudrun_fail 'the %s is not to be had: bash could keep it neither in /dev/shm nor in /tmp' "$CLOUDRUN_STEP"
     local cloudrun_step=$CLOUDRUN_STEP
     unset CLOUDRUN_SUPERVISED CLOUDRUN_STEP CLOUDRUN_LOG CLOUDRUN_EXIT_RECORD
     # Bash gives its place to a last command that ends the text, so that signals and exit code are the command's own.
@@ -118,11 +123,11 @@ if [ "${CLOUDRUN_SUPERVISED-}" = 1 ]; then
 else
     CLOUDRUN_STEP=command CLOUDRUN_ATTEMPT=0
     TZ=UTC0 printf -v cloudrun_log '%s/logs/by-hand-%(%Y%m%dT%H%M%SZ)T.log' "$cloudrun_run_dir" -1
-    printf 'cloudrun: the log is %s\n' "$cloudrun_log" >&2
+    cloudrun_say 'the log is %s' "$cloudrun_log"
     cloudrun_tee=(--log "$cloudrun_log" --by-hand)
 fi
-[ -x "$cloudrun_python" ] || cloudrun_fail "the agent's Python is gone: $cloudrun_python"
-[ -e "$cloudrun_agent" ] || cloudrun_fail "the agent is gone: $cloudrun_agent; any cloudrun command to this box brings it back"
+[ -x "$cloudrun_python" ] || cloudrun_fail 'the agent'\''s Python is gone: %s' "$cloudrun_python"
+[ -e "$cloudrun_agent" ] || cloudrun_fail 'the agent is gone: %s; any cloudrun command to this box brings it back' "$cloudrun_agent"
 
 read -r cloudrun_shell <"/proc/$$/comm"
 # Under lastpipe (without job control) this very shell becomes the tee, and so the command's parent, who reads its wait status.

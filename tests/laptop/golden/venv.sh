@@ -17,8 +17,13 @@ CLOUDRUN_TEXT_2
 }
 
 # ---------------------------------------------------------------- before it
+cloudrun_say() { # a format and what it takes
+    local cloudrun_words
+    printf -v cloudrun_words "$@"
+    printf 'cloudrun: %s\n' "$cloudrun_words" >&2
+}
 cloudrun_fail() {
-    printf 'cloudrun: %s\n' "$1" >&2
+    cloudrun_say "$@"
     exit 125
 }
 
@@ -27,21 +32,21 @@ cloudrun_activate() {
     for cloudrun_place in /root/cloudrun/vision/exp_resnet50/src/.venv /root/cloudrun/vision/exp_resnet50/.venv; do
         [ -d "$cloudrun_place" ] && cloudrun_place=$cloudrun_place/bin/activate
         if [ -r "$cloudrun_place" ]; then
-            . "$cloudrun_place" || cloudrun_fail "activation failed: $cloudrun_place"
+            . "$cloudrun_place" || cloudrun_fail 'activation failed: %s' "$cloudrun_place"
             # A venv that was moved or copied puts a folder that is not there on PATH, and another Python would run.
             [ -z "${VIRTUAL_ENV-}" ] || [ -x "$VIRTUAL_ENV/bin/python" ] ||
-                cloudrun_fail "activation of $cloudrun_place leads to $VIRTUAL_ENV, which has no Python"
+                cloudrun_fail 'activation of %s leads to %s, which has no Python' "$cloudrun_place" "$VIRTUAL_ENV"
             return
         fi
     done
-    cloudrun_fail 'nothing to activate at /root/cloudrun/vision/exp_resnet50/src/.venv or /root/cloudrun/vision/exp_resnet50/.venv'
+    cloudrun_fail 'nothing to activate at %s' '/root/cloudrun/vision/exp_resnet50/src/.venv, /root/cloudrun/vision/exp_resnet50/.venv'
 }
 
 cloudrun_prepare() {
     export CLOUDRUN_RUN_DIR=$cloudrun_run_dir CLOUDRUN_ATTEMPT CLOUDRUN_DATA_DIR=/root/autodl-tmp
     export PYTHONUNBUFFERED=1 PYTHONIOENCODING=utf-8
     export LANG=C.UTF-8 LC_ALL=C.UTF-8
-    cd -- /root/cloudrun/vision/exp_resnet50/src || cloudrun_fail 'the working folder cannot be entered: /root/cloudrun/vision/exp_resnet50/src'
+    cd -- /root/cloudrun/vision/exp_resnet50/src || cloudrun_fail 'the working folder cannot be entered: %s' /root/cloudrun/vision/exp_resnet50/src
     cloudrun_activate
     export CUDA_VISIBLE_DEVICES=''
     [ "${CUDA_DEVICE_ORDER+set}" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID
@@ -68,9 +73,9 @@ cloudrun_heart() {
     case $CLOUDRUN_STEP in
     command)
         cloudrun_command_text ;;
-    *) cloudrun_fail "this launch has no step '$CLOUDRUN_STEP'" ;;
+    *) cloudrun_fail 'this launch has no step %s' "$CLOUDRUN_STEP" ;;
     esac
-    [ -n "$cloudrun_text" ] || cloudrun_fail "the $CLOUDRUN_STEP is not to be had: bash could keep it neither in /dev/shm nor in /tmp"
+    [ -n "$cloudrun_text" ] || cloudrun_fail 'the %s is not to be had: bash could keep it neither in /dev/shm nor in /tmp' "$CLOUDRUN_STEP"
     local cloudrun_step=$CLOUDRUN_STEP
     unset CLOUDRUN_SUPERVISED CLOUDRUN_STEP CLOUDRUN_LOG CLOUDRUN_EXIT_RECORD
     # Bash gives its place to a last command that ends the text, so that signals and exit code are the command's own.
@@ -88,11 +93,11 @@ if [ "${CLOUDRUN_SUPERVISED-}" = 1 ]; then
 else
     CLOUDRUN_STEP=command CLOUDRUN_ATTEMPT=0
     TZ=UTC0 printf -v cloudrun_log '%s/logs/by-hand-%(%Y%m%dT%H%M%SZ)T.log' "$cloudrun_run_dir" -1
-    printf 'cloudrun: the log is %s\n' "$cloudrun_log" >&2
+    cloudrun_say 'the log is %s' "$cloudrun_log"
     cloudrun_tee=(--log "$cloudrun_log" --by-hand)
 fi
-[ -x "$cloudrun_python" ] || cloudrun_fail "the agent's Python is gone: $cloudrun_python"
-[ -e "$cloudrun_agent" ] || cloudrun_fail "the agent is gone: $cloudrun_agent; any cloudrun command to this box brings it back"
+[ -x "$cloudrun_python" ] || cloudrun_fail 'the agent'\''s Python is gone: %s' "$cloudrun_python"
+[ -e "$cloudrun_agent" ] || cloudrun_fail 'the agent is gone: %s; any cloudrun command to this box brings it back' "$cloudrun_agent"
 
 read -r cloudrun_shell <"/proc/$$/comm"
 # Under lastpipe (without job control) this very shell becomes the tee, and so the command's parent, who reads its wait status.
