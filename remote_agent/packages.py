@@ -136,7 +136,10 @@ def _job(program: str, say: Say, deadline_s: float, means: Means) -> _Job:
     if with_sudo and not sudo_works():
         code = "install-sudo-password" if silence.which("sudo") else "install-needs-root"
         raise AgentError(code, program=program, manager=manager, command=by_hand(manager, program))
-    return _Job(program, manager, say, means.clock() + deadline_s, means, with_sudo)
+    job = _Job(program, manager, say, means.clock() + deadline_s, means, with_sudo)
+    if manager == "apt-get" and dpkg.interrupted() and dpkg.holder() is None:  # it refuses everything, after fetching at times
+        raise AgentError("install-interrupted", **job.told())
+    return job
 
 
 def sudo_works() -> bool:

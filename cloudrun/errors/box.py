@@ -132,7 +132,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "install-interrupted": Entry(
         Exit.PREFLIGHT,
-        N_("{program} cannot be installed: an earlier installation on the box was cut off in the middle. Last words: {output}"),
+        N_("{program} cannot be installed: an earlier installation on the box was cut off in the middle"),
         N_("as root on the box: dpkg --configure -a   (then the same command again; or launch it with --backend detached)"),
     ),
     "install-unreachable": Entry(
