@@ -23,7 +23,7 @@ def holder(paths: Sequence[str] = LOCKS) -> Optional[str]:
     for path in paths:
         pid = _lock_holder(path)
         if pid is not None:
-            return "%s (pid %d)" % (_name(pid), pid) if pid > 0 else "?"
+            return "%s (pid %d)" % (processes.name(pid) or "?", pid) if pid > 0 else "?"
     return None
 
 
@@ -36,7 +36,7 @@ def interrupted(folder: str = UPDATES) -> bool:
 
 def workers(pid: int) -> List[int]:
     """Those of a process and what is beneath it that must not be cut off."""
-    return [member for member in [pid, *processes.descendants(pid)] if _name(member) in _WORKERS]
+    return [member for member in [pid, *processes.descendants(pid)] if processes.name(member) in _WORKERS]
 
 
 def _lock_holder(path: str) -> Optional[int]:
@@ -53,11 +53,3 @@ def _lock_holder(path: str) -> Optional[int]:
     finally:
         os.close(fd)
     return None if kind == fcntl.F_UNLCK else pid
-
-
-def _name(pid: int) -> str:
-    try:
-        with open("/proc/%d/comm" % pid, encoding="utf-8", errors="replace") as stream:
-            return stream.read().strip()
-    except OSError:
-        return "?"

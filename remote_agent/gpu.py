@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Dict, List, Optional, Set, Tuple
 
-from remote_agent import programs, silence
+from remote_agent import processes, programs, silence
 from remote_agent.protocol import Gpu, GpuReport
 
 #: Where it lies when PATH does not say: drivers' own folders, the container toolkit's, WSL's.
@@ -35,20 +35,24 @@ _SAYINGS = (
     ("access blocked by the operating system", "driver-unreachable"),
     ("failed to initialize nvml: unknown error", "device-unknown"),
 )
+#: What its exit code means where it says nothing (its manual's list).
+_CODES = {6: "no-device", 9: "driver-unreachable", 12: "driver-unreachable", 15: "gpu-lost"}
+#: One that the kernel has held for longer than any good one runs is held for good.
+_STUCK_AFTER_S = 20.0
+_SHOWN_CHARACTERS = 200
 
 
 def report(deadline_s: float = 10) -> GpuReport:
     """The cards and what state they are in. Never raises; a hanging nvidia-smi costs the deadline and no more."""
-    return look(deadline_s)[0]
+    path, refused = _program()
+    return refused if path is None else _cards(path, deadline_s)
 
 
 def look(deadline_s: float = 10) -> Tuple[GpuReport, Dict[str, Set[int]]]:
     """The report, and the pids that the driver names as computing, by the card's uuid (whose pids they are is open)."""
-    path = find_program()
+    path, refused = _program()
     if path is None:
-        return GpuReport("not-installed"), {}
-    if programs.undying(path):
-        return GpuReport("timeout", detail="an earlier %s hangs in the driver and cannot be killed" % path), {}
+        return refused, {}
     ends = time.monotonic() + deadline_s
     said: List[str] = []
     # Both questions at once: a second one after the first could double the wait.
@@ -57,6 +61,18 @@ def look(deadline_s: float = 10) -> Tuple[GpuReport, Dict[str, Set[int]]]:
     found = _cards(path, deadline_s)
     asking.join(max(0.0, ends - time.monotonic()) + 0.5)
     return found, parse_compute_apps(said[0] if said else "")
+
+
+def _program() -> Tuple[Optional[str], GpuReport]:
+    """Path of nvidia-smi; None, and the report, where it is not there or where another one would only hang beside the first."""
+    path = find_program()
+    if path is None:
+        return None, GpuReport("not-installed")
+    stuck = processes.uninterruptible("nvidia-smi", _STUCK_AFTER_S)
+    which = "an earlier nvidia-smi (pid %d)" % stuck if stuck is not None else "an earlier %s" % path
+    if stuck is not None or programs.undying(path):
+        return None, GpuReport("timeout", detail=which + " hangs in the driver and cannot be killed")
+    return path, GpuReport("error")
 
 
 def find_program() -> Optional[str]:
@@ -94,7 +110,7 @@ def parse_compute_apps(text: str) -> Dict[str, Set[int]]:
 
 def classify(returncode: int, text: str) -> Tuple[str, Optional[str]]:
     """State (one of GPU_STATES) and the line that says why, from the exit code and all that was said. Codes differ by version."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in map(_printable, text.splitlines()) if line]
     for line in lines:
         for saying, state in _SAYINGS:
             if saying in line.lower():
@@ -104,7 +120,8 @@ def classify(returncode: int, text: str) -> Tuple[str, Optional[str]]:
         return "not-installed", first
     if returncode == 0:
         return "ok", None
-    return "error", first or "nvidia-smi ended with code %d and said nothing" % returncode
+    state = "error" if first else _CODES.get(returncode, "error")
+    return state, first or "nvidia-smi ended with code %d and said nothing" % returncode
 
 
 def judge(returncode: int, text: str) -> GpuReport:
@@ -112,7 +129,8 @@ def judge(returncode: int, text: str) -> GpuReport:
     state, detail = classify(returncode, text)
     cards = parse_cards(text)
     if state == "ok" and not cards:
-        state, detail = "error", "nvidia-smi ended with code 0 and listed no card"
+        said = next((line for line in map(_printable, text.splitlines()) if line), "nothing")
+        state, detail = "error", "nvidia-smi ended with code 0 and listed no card; it said: %s" % said
     return GpuReport(state, cards, detail)
 
 
@@ -156,6 +174,12 @@ def _card(cells: List[str], columns: Tuple[str, ...]) -> Optional[Gpu]:
         power_w=_number(by_name.get("power.draw", ""), {"": 1, "w": 1}),
         uuid=_text(by_name.get("uuid", "")),
     )
+
+
+def _printable(line: str) -> str:
+    """A line that can be shown: whatever a broken driver prints, it steers no terminal."""
+    shown = "".join(character if character.isprintable() else " " for character in line).strip()
+    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "…"
 
 
 def _number(cell: str, units: Dict[str, int]) -> Optional[float]:

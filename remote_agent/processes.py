@@ -100,6 +100,31 @@ def marks() -> Dict[str, Set[int]]:
     return found
 
 
+def name(pid: int) -> Optional[str]:
+    """What the kernel calls the process, 15 bytes at most; None where it is gone."""
+    try:
+        with open("/proc/%d/comm" % pid, encoding="utf-8", errors="replace") as stream:
+            return stream.read().rstrip("\n")
+    except OSError:
+        return None
+
+
+def uninterruptible(called: str, longer_than_s: float) -> Optional[int]:
+    """Pid of a process of that name which is older and waits in the kernel where no signal reaches it (state D); else None."""
+    try:
+        with open("/proc/uptime", encoding="ascii") as stream:
+            oldest = (float(stream.read().split()[0]) - longer_than_s) * os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+    for pid in pids():
+        if name(pid) != called:
+            continue
+        fields = _stat(pid)
+        if fields is not None and fields[0] == "D" and int(fields[19]) < oldest:
+            return pid
+    return None
+
+
 def send(process: ProcessRef, number: int) -> bool:
     """A signal to this very process; False when it is gone. With a pidfd no later process of that pid can get it."""
     fd = _pidfd(process.pid)

@@ -35,13 +35,29 @@ def after_quit(server: Optional[ProcessRef], members: List[ProcessRef], name: st
 
 
 def wait_gone(members: List[ProcessRef], grace_s: float, name: str) -> None:
-    """Waits until none lives; after the grace they are killed. Raises AgentError "session-end-failed" with pids."""
+    """Waits until none lives; after the grace they are killed. Raises AgentError "session-end-failed" with pids.
+
+    An nvidia-smi (the monitor window's, mostly) only looks: it is killed at once and not waited for, it may hang in the driver.
+    """
+    looking = _looking(members)
+    for looker in looking:
+        send(looker, signal.SIGKILL)
+    members = [member for member in members if member not in looking]
     if _gone_within(members, grace_s):
         return
     for member in members:
         send(member, signal.SIGKILL)
     if not _gone_within(members, _KILLED_S):
         raise AgentError("session-end-failed", name=name, pids=[m.pid for m in members if processes.alive(m)])
+
+
+def _looking(members: List[ProcessRef]) -> List[ProcessRef]:
+    """Those that are nvidia-smi, or were started by one."""
+    pids: Set[int] = set()
+    for member in members:
+        if processes.name(member.pid) == "nvidia-smi":
+            pids |= {member.pid, *processes.descendants(member.pid)}
+    return [member for member in members if member.pid in pids]
 
 
 def send(member: Optional[ProcessRef], number: int) -> None:

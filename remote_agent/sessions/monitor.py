@@ -1,7 +1,10 @@
-"""The monitor window: per card how busy it is and how full, anew every five seconds."""
+"""The monitor window: per card how busy it is and how full, anew every five seconds; less often where looking is dear."""
 
 from __future__ import annotations
 
+import signal
+import sys
+import time
 from typing import TYPE_CHECKING, List, Optional
 
 from remote_agent import clock, gpu
@@ -12,6 +15,10 @@ if TYPE_CHECKING:
     from remote_agent.sessions.windows import Window
 
 EVERY_S = 5.0
+#: A driver that is not kept awake takes seconds for an answer, and every run on the box has a monitor: the look takes a tenth of
+#: the time at most. One that hangs is left alone for a while.
+_SHARE = 10.0
+HANGING_S = 60.0
 _ASK_S = 10.0
 _GIB = float(1 << 30)
 _BAR_WIDTH = 20
@@ -28,18 +35,28 @@ _WHY = {
 
 
 def show(window: "Window") -> int:
-    """Redraws until the window is not wanted any more."""
+    """Redraws until the window is not wanted any more. A hang-up takes along the nvidia-smi that is being waited for."""
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
     window.write(b"\x1b[2J")
     while True:
-        text = page(gpu.report(_ASK_S), clock.now_utc(), window.columns())
-        window.write(text.encode("utf-8", "replace"))
-        if not window.wait(EVERY_S):
+        began = time.monotonic()
+        report = gpu.report(_ASK_S)
+        every_s = pause_s(report, time.monotonic() - began)
+        window.write(page(report, clock.now_utc(), window.columns(), every_s).encode("utf-8", "replace"))
+        if not window.wait(every_s):
             return 0
 
 
-def page(report: GpuReport, now: str, columns: int) -> str:
+def pause_s(report: GpuReport, took_s: float) -> float:
+    """How long to wait before the next look."""
+    return max(HANGING_S if report.state == "timeout" else EVERY_S, _SHARE * took_s)
+
+
+def page(report: GpuReport, now: str, columns: int, every_s: float = EVERY_S) -> str:
     """The whole page, drawn over the last one without a flicker."""
-    lines = ["GPU   %s" % now, ""]
+    slow = "" if every_s <= EVERY_S else "   (nvidia-smi is slow: every %.0f s)" % every_s
+    lines = ["GPU   %s%s" % (now, slow), ""]
     for card in report.gpus:
         lines += [*_card(card), ""]
     if report.state != "ok":

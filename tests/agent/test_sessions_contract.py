@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,11 +20,12 @@ import pytest
 
 from remote_agent import processes
 from remote_agent.protocol import AgentError
-from remote_agent.sessions import Backend, Plan, base, choose, places, screen, tmux
+from remote_agent.sessions import Backend, Plan, base, choose, ending, places, screen, tmux
 from remote_agent.sessions.detached import Detached
 from remote_agent.sessions.screen import Screen
 from remote_agent.sessions.tmux import Tmux
 from tests.support.agentdir import oldest_python
+from tests.support.programs import fake_program
 from tests.support.sshd import end_processes_of
 from tests.support.waiting import wait_for
 
@@ -223,6 +225,17 @@ def test_what_ignores_the_hang_up_is_ended_all_the_same(backend: Backend, home: 
     backend.end("train1")
     assert backend.find("train1") is None
     assert everything_of(home) == []
+
+
+def test_a_hanging_nvidia_smi_in_the_monitor_does_not_hold_up_the_end(home: Path) -> None:
+    """In a session of its own, as the monitor starts it: no hang-up reaches it."""
+    smi = fake_program(home / "bin", "nvidia-smi", "trap '' HUP INT TERM\nsleep 600\nsleep 600\n")
+    Screen().start(plan(home, monitor=["setsid", "-w", str(smi)]), DEADLINE_S)
+    wait_for(lambda: [pid for pid in everything_of(home) if processes.name(pid) == "nvidia-smi"], what="the monitor looks")
+    began = time.monotonic()
+    Screen().end("train1")
+    assert time.monotonic() - began < ending.GRACE_S / 2
+    wait_for(lambda: everything_of(home) == [], what="it is killed with what it started")
 
 
 def test_a_program_may_end_the_session_it_lives_in(backend: Backend, home: Path) -> None:

@@ -15,7 +15,7 @@ from remote_agent import layout, processes
 from remote_agent.protocol import GPU_STATES, Gpu, GpuReport
 from remote_agent.sessions import environment
 from remote_agent.sessions.log_window import Reader
-from remote_agent.sessions.monitor import _WHY, page
+from remote_agent.sessions.monitor import _WHY, page, pause_s
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +95,14 @@ def test_the_monitors_page() -> None:
     assert " 0 %" not in text
     assert text.startswith("\x1b[H")
     assert all(len(line.replace("\x1b[K", "").replace("\x1b[H", "")) < 80 for line in text.split("\r\n"))
+
+
+def test_the_monitor_looks_less_often_where_looking_is_dear() -> None:
+    well, hanging = GpuReport("ok", [Gpu(0, "A100")]), GpuReport("timeout", detail="hangs")
+    assert [pause_s(well, took_s) for took_s in (0.05, 0.5, 3.0)] == [5.0, 5.0, 30.0]
+    assert (pause_s(hanging, 0.0), pause_s(hanging, 10.0)) == (60.0, 100.0)
+    assert "(nvidia-smi is slow: every 30 s)" in page(well, "now", 200, 30.0)
+    assert "slow" not in page(well, "now", 200, 5.0)
 
 
 def test_every_state_of_a_broken_driver_has_its_words() -> None:
