@@ -12,6 +12,8 @@ _BLOCK_BYTES = 64 * 1024
 _TRIES = 8
 #: Looking back for line ends stops here: a bar that draws for days without a newline is one line of gigabytes.
 MAX_TAIL_BYTES = 16 << 20
+#: Who asks for very many lines gets as far back as this for each.
+MAX_LINE_BYTES = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,9 @@ def end_of(run: layout.Run, attempt: int) -> int:
 def start_of_tail(run: layout.Run, end: Position, lines: int, one: bool = False) -> Position:
     """Where the last `lines` lines before `end` begin; into earlier attempts where this one has fewer, unless `one`.
 
-    Reads back by blocks, and no further than `MAX_TAIL_BYTES`.
+    Reads back by blocks, and no further than `MAX_TAIL_BYTES`, or `MAX_LINE_BYTES` for each line where that is more.
     """
-    wanted, budget, attempt = lines, MAX_TAIL_BYTES, end.attempt
+    wanted, budget, attempt = lines, max(MAX_TAIL_BYTES, lines * MAX_LINE_BYTES), end.attempt
     start = end
     earlier = [number for number in run.logged_attempts() if number < attempt]
     for number in [attempt] + ([] if one else earlier[::-1]):
@@ -173,6 +175,9 @@ def _cut(block: bytes, lines: int, found: int, last: bool) -> Tuple[Optional[int
     The newline that ends the very last line (`last`: the block ends the log) begins none.
     """
     end = len(block) - 1 if last and block.endswith(b"\n") else len(block)
+    here = block.count(b"\n", 0, end)
+    if found + here < lines:
+        return None, found + here
     while True:
         end = block.rfind(b"\n", 0, end)
         if end < 0:

@@ -363,6 +363,16 @@ def test_a_line_of_gigabytes_is_not_read_to_its_beginning(tmp_path: Path) -> Non
     assert time.monotonic() - began < 2
 
 
+def test_very_many_lines_are_not_cut_short(tmp_path: Path) -> None:
+    run = logged(tmp_path, {1: [b"x" * 199 + b"\n"]})
+    with open(run.log(1), "ab") as log:
+        for _block in range(20):
+            log.write((b"x" * 199 + b"\n") * 5000)
+    assert MAX_TAIL_BYTES < os.path.getsize(run.log(1))
+    assert start_of_tail(run, end(run, 1), 100_001) == Position(1, 0)
+    assert start_of_tail(run, end(run, 1), 99_999) == Position(1, 400)
+
+
 def test_a_part_that_is_rotated_away_while_the_last_lines_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = logged(tmp_path, {1: [b"a\nb\n", b"c\n", b"d\n"]})
     parts = run.log_parts(1)
