@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from cloudrun.i18n import _
+
 LOCK_TIMEOUT_S = 10.0
 
 
@@ -57,7 +59,7 @@ def locked(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
         deadline = time.monotonic() + timeout_s
         while not _try_lock(fd):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{path} is being written by another program")
+                raise TimeoutError(_("{path} is being written by another program").format(path=path))
             time.sleep(0.02)
         yield
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 from cloudrun.transport.base import Channel
 from remote_agent import protocol
 
@@ -35,7 +36,7 @@ class ChannelReader:
                 self._held = bytearray(found[1])
                 return found[0]
             if len(self._held) > protocol.HELLO_WINDOW_BYTES:
-                raise ValueError("no hello within the first 64 KiB")
+                raise ValueError(_("no hello within the first 64 KiB"))
             self._more(deadline)
 
     @property
@@ -72,7 +73,7 @@ class ChannelReader:
             self._noise_left = 0
             length = header.get("length", 0)
             if not isinstance(length, int) or not 0 <= length <= protocol.MAX_PAYLOAD_BYTES:
-                raise ValueError(f"a frame of length {length!r}")
+                raise ValueError(_("a frame of length {length!r}").format(length=length))
             while len(self._held) < length:
                 self._more(deadline)
             payload = bytes(self._held[:length])
@@ -89,13 +90,13 @@ class ChannelReader:
                 return line
             searched = len(self._held)
             if searched > MAX_LINE_BYTES:
-                raise ValueError("a line longer than any answer")
+                raise ValueError(_("a line longer than any answer"))
             self._more(deadline)
 
     def _skip(self, line: bytes) -> None:
         self._noise_left -= len(line)
         if self._noise_left < 0:
-            raise ValueError(f"not our words: {line[:80]!r}")
+            raise ValueError(_("not our words: {line!r}").format(line=line[:80]))
 
     def _more(self, deadline: float) -> None:
         data = self.channel.receive(timeout_s=max(0.0, deadline - self._clock()))

@@ -10,6 +10,7 @@ from typing import Any
 
 from cloudrun.agent.follow import FollowStream, open_follow
 from cloudrun.errors import CloudrunError, Exit
+from cloudrun.i18n import _
 from cloudrun.transport.base import Transport
 from remote_agent import protocol
 
@@ -202,7 +203,8 @@ class _Reading:
         found = (header["attempt"], header["offset"])
         if found != self.expected:
             wanted = self.expected
-            raise CloudrunError("agent-protocol", detail=f"log at {found[0]}:{found[1]}, not {wanted[0]}:{wanted[1]}")
+            raise CloudrunError("agent-protocol", detail=_("the log comes from {found}, not from {wanted}").format(
+                found=f"{found[0]}:{found[1]}", wanted=f"{wanted[0]}:{wanted[1]}"))
 
     def _go_on_from(self, attempt: int, offset: int) -> None:
         self.expected = (attempt, offset)

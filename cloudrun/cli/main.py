@@ -102,8 +102,10 @@ def _usage(context: Context, error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":  # giving nothing is how the help is asked for
         typer.echo(error.message)
         return int(Exit.USAGE)
+    from cloudrun.cli.usage import usage_words
+
     where = error.ctx.command_path if error.ctx else "cloudrun"
-    return context.fail(CloudrunError("usage", detail=error.format_message(), command=where))
+    return context.fail(CloudrunError("usage", detail=usage_words(error), command=where))
 
 
 def _failed(context: Context, error: CloudrunError) -> int:

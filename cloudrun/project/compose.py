@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 from cloudrun.project.envfile import read_env_file
 from cloudrun.project.identity import project_root
 from cloudrun.project.quoting import shell_command
@@ -66,7 +67,7 @@ def draft(project: Project, wanted: Wanted, host_backend: str | None = None) -> 
     secrets, files = _secrets(project, wanted, settings)
     backend = wanted.backend or settings.backend or host_backend or "auto"
     if backend not in BACKENDS:
-        raise CloudrunError("usage", detail=f"backend {backend!r} is none of {', '.join(BACKENDS)}", command="cloudrun launch")
+        raise CloudrunError("host-backend", backend=backend, known=", ".join(BACKENDS))
     return Draft(
         name=wanted.name, command=command, settings=settings, resume_command=resume, workdir=workdir,
         sync=wanted.sync, secrets=secrets, secret_files=files, backend=backend,
@@ -91,7 +92,7 @@ def _secrets(project: Project, wanted: Wanted, settings: RunSettings) -> tuple[d
     values: dict[str, str] = {}
     if settings.env_file:
         files.append(project.folder / Path(settings.env_file).expanduser())
-        values.update(read_env_file(files[-1], "`env_file` in cloudrun.toml"))
+        values.update(read_env_file(files[-1], _("`env_file` in cloudrun.toml")))
     if wanted.env_file:
         files.append(wanted.env_file.expanduser().absolute())
         values.update(read_env_file(files[-1]))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)\Z", re.DOTALL)
 
@@ -15,7 +16,7 @@ def read_env_file(path: Path, named_by: str = "--env-file") -> dict[str, str]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        detail = error.strerror if isinstance(error, OSError) and error.strerror else "it is no UTF-8 text"
+        detail = error.strerror if isinstance(error, OSError) and error.strerror else _("it is no UTF-8 text")
         raise CloudrunError("env-file", path=str(path), detail=detail, named_by=named_by) from None
     return parse_env(text, str(path), named_by)
 
@@ -29,7 +30,8 @@ def parse_env(text: str, where: str, named_by: str = "--env-file") -> dict[str, 
             continue
         match = _LINE.match(stripped)
         if not match:
-            raise CloudrunError("env-file", path=where, named_by=named_by, detail=f"line {number} is not of the form NAME=value")
+            detail = _("line {number} is not of the form NAME=value").format(number=number)
+            raise CloudrunError("env-file", path=where, named_by=named_by, detail=detail)
         values[match.group(1)] = _unquoted(match.group(2))
     return values
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 from cloudrun.project.sizes import parse_size
 from cloudrun.project.tomltext import TomlError, decode, line_of
 from remote_agent import protocol
@@ -123,7 +124,7 @@ def load(path: Path) -> Settings:
     settings = _typed(path, text, top, Settings)
     runs = said.get("runs", {})
     if not isinstance(runs, dict):
-        raise _wrong(path, text, "", "runs", "one table for each run: [runs.NAME]")
+        raise _wrong(path, text, "", "runs", _("one table for each run: [runs.NAME]"))
     for name, table in runs.items():
         check_name(name)
         settings.runs[name] = _typed(path, text, table, RunSettings, f"runs.{name}")
@@ -135,7 +136,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CloudrunError("project-file", path=str(path), detail="it is not UTF-8 text; save it as UTF-8") from error
+        raise CloudrunError("project-file", path=str(path), detail=_("it is not UTF-8 text; save it as UTF-8")) from error
     except OSError as error:
         raise CloudrunError("project-file", path=str(path), detail=error.strerror or str(error)) from error
 
@@ -161,8 +162,12 @@ def _typed(path: Path, text: str, said: Any, kind: type[_Table], table: str = ""
         if unknown:
             known = RunSettings.__struct_fields__ if keys else kind.__struct_fields__
             near = get_close_matches(unknown.group(1), known, 1)
-            words = "there is no such field" + (f"; did you mean `{near[0]}`?" if near else "")
+            asked = _("there is no such field; did you mean `{near}`?")
+            words = asked.format(near=near[0]) if near else _("no such field is known")
             keys.append(unknown.group(1))
+        types = re.fullmatch(r"Expected `([^`]+)`, got `([^`]+)`", words)
+        if types:
+            words = _("{wanted} is expected there, not {given}").format(wanted=types[1], given=types[2])
         inner = [table, *keys[:-1]] if table else keys[:-1]
         raise _wrong(path, text, ".".join(inner), keys[-1] if keys else "", words) from error
 
@@ -170,15 +175,17 @@ def _typed(path: Path, text: str, said: Any, kind: type[_Table], table: str = ""
 def _wrong(path: Path, text: str, table: str, field: str, detail: str) -> CloudrunError:
     """An error that names the field by its path, and its line where that can be found."""
     line = line_of(text, table, field)
-    place = f"line {line}, " if line else ""
     named = ".".join(part for part in (table, field) if part)
-    return CloudrunError("project-file", path=str(path), detail=f"{place}{named}: {detail}")
+    if line:
+        named = _("line {line}, {field}").format(line=line, field=named)
+    return CloudrunError("project-file", path=str(path), detail=f"{named}: {detail}")
 
 
 def _check(path: Path, text: str, settings: Settings) -> None:
     if settings.project is not None and (_SAFE_PROJECT.search(settings.project) or settings.project.strip(".") == ""
                                          or settings.project.startswith((".", "-"))):
-        raise _wrong(path, text, "", "project", f"{settings.project!r} may hold letters, digits, '.', '_' and '-' only")
+        raise _wrong(path, text, "", "project", _("{name!r} may hold letters, digits, '.', '_' and '-' only").format(
+            name=settings.project))
     for where, run in [("defaults", settings.defaults), *((f"runs.{name}", run) for name, run in settings.runs.items())]:
         for field, wrong in _problems(run):
             raise _wrong(path, text, where, field, wrong)
@@ -194,14 +201,15 @@ def _problems(run: RunSettings) -> list[tuple[str, str]]:
             except ValueError as error:
                 found.append((field, str(error)))
     if run.backend is not None and run.backend not in BACKENDS:
-        found.append(("backend", f"{run.backend!r} is none of {', '.join(BACKENDS)}"))
+        found.append(("backend", _("{value!r} is none of {known}").format(value=run.backend, known=", ".join(BACKENDS))))
     if run.gpus is not None and any(index < 0 for index in run.gpus):
-        found.append(("gpus", "indices of cards are 0 or more"))
+        found.append(("gpus", _("indices of cards are 0 or more")))
     if run.conda_env and run.activate:
-        found.append(("activate", "give either conda_env or activate, not both"))
+        found.append(("activate", _("give either conda_env or activate, not both")))
     if run.screen_escape is not None and not re.fullmatch(r"\^?[!-~]\^?[!-~]", run.screen_escape):
-        found.append(("screen_escape", f"{run.screen_escape!r} is not of the form '^Jj'"))
-    found += [("env", f"{key!r} is no name of an environment variable") for key in run.env if not ENV_NAME.fullmatch(key)]
+        found.append(("screen_escape", _("{value!r} is not of the form '^Jj'").format(value=run.screen_escape)))
+    found += [("env", _("{name!r} is no name of an environment variable").format(name=key))
+              for key in run.env if not ENV_NAME.fullmatch(key)]
     return found
 
 

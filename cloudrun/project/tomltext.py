@@ -9,6 +9,8 @@ from typing import Any
 import tomlkit
 from tomlkit import exceptions
 
+from cloudrun.i18n import _
+
 _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
 _KEY = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)\s*[=.]")
 _TYPOGRAPHIC = "“”„‘’「」"
@@ -25,7 +27,8 @@ def decode(text: str) -> dict[str, Any]:
     except exceptions.ParseError as error:
         lines = text.splitlines()
         line = lines[error.line - 1].strip() if 0 < error.line <= len(lines) else ""
-        raise TomlError(f"line {error.line}: {_meaning(error, line)}{': ' + line if line else ''}") from error
+        words = _("line {number}: {what}").format(number=error.line, what=_meaning(error, line))
+        raise TomlError(f"{words}: {line}" if line else words) from error
     except exceptions.TOMLKitError as error:  # a key that is there twice comes without its line
         raise TomlError(f"{_second(text)}{str(error).rstrip('.')}") from error
 
@@ -34,18 +37,18 @@ def _meaning(error: exceptions.ParseError, line: str) -> str:
     """What mostly is behind the parser's word."""
     key, _equals, value = (part.strip() for part in line.partition("="))
     if isinstance(error, exceptions.InvalidControlChar):
-        return "a quotation mark is left open"
+        return _("a quotation mark is left open")
     if isinstance(error, exceptions.UnexpectedEofError):
-        return "a quotation mark or bracket that opens here or further on is not closed"
+        return _("a quotation mark or bracket that opens here or further on is not closed")
     if value[:1] and value[0] in _TYPOGRAPHIC:
-        return "these quotation marks are typographic, TOML knows only \" and '"
+        return _("these quotation marks are typographic, TOML knows only \" and '")
     if isinstance(error, exceptions.InvalidCharInStringError):
-        return "a backslash has to be doubled, or the text put into single quotation marks"
+        return _("a backslash has to be doubled, or the text put into single quotation marks")
     if isinstance(error, exceptions.UnexpectedCharError) and key and value:
         if re.match(r"[A-Za-z_./~$]", value):
-            return "a text has to stand in quotation marks"
+            return _("a text has to stand in quotation marks")
         if value.count('"') > 2:
-            return "quotation marks inside of quotation marks; put single ones around the whole"
+            return _("quotation marks inside of quotation marks; put single ones around the whole")
     return re.sub(r" at line \d+ col \d+\Z", "", str(error)).rstrip(".")
 
 
@@ -62,7 +65,7 @@ def _second(text: str) -> str:
     seen = set()
     for number, table, key in _keys(text):
         if (table, key) in seen:
-            return f"line {number}: "
+            return _("line {number}: ").format(number=number)
         seen.add((table, key))
     return ""
 

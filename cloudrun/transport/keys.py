@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 from cloudrun.transport.base import Asker
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ def load(path: Path, asker: Asker) -> paramiko.PKey:
             return _as_paramiko(_decrypt(data, None), path)
         except ValueError as error:
             raise CloudrunError("key-broken", file=str(path), detail=str(error)) from error
-    for _ in range(PASSPHRASE_TRIES):
+    for _try in range(PASSPHRASE_TRIES):
         try:
-            passphrase = asker.password(f"passphrase of {path}: ")
+            passphrase = asker.password(_("passphrase of {path}: ").format(path=path))
         except CloudrunError as error:
             raise CloudrunError("key-locked", file=str(path)) from error
         try:

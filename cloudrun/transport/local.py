@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 from cloudrun.transport.base import Address, Counts, Met, Options, TerminalSize
 from cloudrun.transport.tail import Tail
 
@@ -49,7 +50,7 @@ class LocalChannel:
                 raise BrokenPipeError("the command reads no more")
             writable = select.select([], [self._stdin], [], max(0.0, deadline - time.monotonic()))[1]
             if not writable:
-                raise TimeoutError(f"the command took no input for {timeout_s:.0f} s")
+                raise TimeoutError(_("the command took no input for {seconds:.0f} s").format(seconds=timeout_s))
             with contextlib.suppress(BlockingIOError):
                 rest = rest[os.write(self._stdin, rest[:65536]) :]
 
@@ -81,7 +82,7 @@ class LocalChannel:
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise TimeoutError(f"the command did not end within {timeout_s:.0f} s") from error
+            raise TimeoutError(_("the command did not end within {seconds:.0f} s").format(seconds=timeout_s)) from error
         return code if code >= 0 else None  # by a signal
 
     def resize(self, size: TerminalSize) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import time
 from dataclasses import dataclass, field
 
+from cloudrun.i18n import _
 from cloudrun.transport.base import Transport
 
 KEPT_BYTES = 64 * 1024 * 1024
@@ -44,7 +45,7 @@ def run(transport: Transport, command: str, given: bytes = b"", timeout_s: float
                 elif time.monotonic() - ended_at > AFTER_EXIT_S:
                     break
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{command!r} did not end within {timeout_s:.0f} s") from None
+                    raise TimeoutError(_("the command did not end within {seconds:.0f} s").format(seconds=timeout_s)) from None
                 continue
             if not data:
                 break

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import paramiko
 
+from cloudrun.i18n import _
+
 ANSWER_TIMEOUT_S = 30.0
 FINISH_TIMEOUT_S = 120.0
 BLOCK_BYTES = 32 * 1024
@@ -69,7 +71,7 @@ def write(channel: paramiko.Channel, upload: Upload) -> None:
             upload.feed(file.write)
         found = client.stat(upload.temporary).st_size
         if found != len(upload.data):
-            raise paramiko.SFTPError(f"{found} bytes arrived of {len(upload.data)}")
+            raise paramiko.SFTPError(_("{count} bytes arrived of {total}").format(count=found, total=len(upload.data)))
         client.posix_rename(upload.temporary, upload.path)
     except BaseException:
         with contextlib.suppress(*BROKEN):

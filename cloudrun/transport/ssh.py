@@ -58,7 +58,7 @@ class SshChannel:
             except TimeoutError:
                 self._alive()
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{self._host} took no input for {timeout_s:.0f} s") from None
+                    raise TimeoutError(_("the command took no input for {seconds:.0f} s").format(seconds=timeout_s)) from None
                 continue
             except (OSError, EOFError, paramiko.SSHException) as error:
                 self._alive()
@@ -117,7 +117,7 @@ class SshChannel:
         deadline = time.monotonic() + timeout_s
         while not self._channel.status_event.wait(min(SLICE_S, timeout_s)):
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"the command on {self._host} did not end within {timeout_s:.0f} s")
+                raise TimeoutError(_("the command did not end within {seconds:.0f} s").format(seconds=timeout_s))
         code = self._channel.exit_status
         return code if code >= 0 else None  # paramiko's -1: a signal, or nobody said
 
