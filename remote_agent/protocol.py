@@ -306,6 +306,8 @@ class GpuReport:
     detail: Optional[str] = None
     #: True where compute processes were listed that are none of ours (in containers their pids are not ours to judge).
     foreign_processes: bool = False
+    #: {"code", "params"}: why the cards' runs are not known (a data disk that does not answer); None where they are.
+    runs_unknown: Optional[Dict[str, Any]] = None
 
 
 @dataclass

@@ -41,7 +41,13 @@ def gpu(call: Call) -> GpuReport:
     report, computing = cards.look(DEADLINE_S)
     if report.gpus:
         evidence = Evidence(computing, _in_first_namespace(), holds_card)
-        assign(report, trees(_runs_of(call.body.get("data_dir"))), evidence)
+        try:
+            assign(report, trees(_runs_of(call.body.get("data_dir"))), evidence)
+        except AgentError as error:  # a data disk that is not well hides no card
+            report.runs_unknown = {"code": error.code, "params": error.params}
+        except OSError as error:
+            report.runs_unknown = {"code": "box-os-error", "params": {
+                "reason": error.strerror or str(error), "path": str(error.filename or "")}}
     return report
 
 
@@ -102,11 +108,8 @@ def _named(card: Gpu, tree: Tree, evidence: Evidence) -> Set[int]:
 
 
 def _runs_of(data_dir: Optional[str]) -> List[RunInfo]:
-    """Runs that live, those included whose supervisor alone is gone. A data disk that is not well hides no card."""
-    try:
-        found = runs.all_runs(data_dir_of(data_dir))
-    except (AgentError, OSError):
-        return []
+    """Runs that live, those included whose supervisor alone is gone. Raises AgentError or OSError where the disk is not well."""
+    found = runs.all_runs(data_dir_of(data_dir))
     return [run for run in found if run.state in LIVE_STATES or _processes_left(run)]
 
 

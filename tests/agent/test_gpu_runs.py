@@ -89,7 +89,9 @@ def test_the_operation_names_the_run_whose_process_computes(tmp_path: Path, monk
 def test_a_data_folder_that_is_not_well_hides_no_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_nvidia_smi(tmp_path, "0, X, 100, 50, 9, 40, 60, GPU-a\n")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [card["runs"] for card in ask("gpu", gpu.gpu, data_dir="not/absolute")["gpus"]] == [[]]
+    report = ask("gpu", gpu.gpu, data_dir="not/absolute")
+    assert [card["runs"] for card in report["gpus"]] == [[]]
+    assert report["runs_unknown"] == {"code": "data-dir-relative", "params": {"path": "not/absolute"}}
 
 
 def write_run(data: Path, name: str, supervisor: int | None) -> None:

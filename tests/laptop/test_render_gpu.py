@@ -38,6 +38,18 @@ def test_a_line_per_card_that_fits_80_columns() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_runs_that_cannot_be_known_are_said_and_hide_no_card() -> None:
+    params = {"path": "/d/runs", "mount": "/d", "type": "nfs4", "source": "10.0.0.2:/v", "deadline_s": 5}
+    why = {"code": "disk-hangs", "params": params}
+    answer = HostGpus("box", GpuReport("ok", CARDS[1:2], runs_unknown=why))
+    text = " ".join(shown(gpu_view(answer)).split())
+    assert "NVIDIA A100" in text
+    assert "whose runs are on the cards is not known: /d/runs cannot be reached: the disk mounted on /d (nfs4" in text
+    (error,) = gpu_document(answer)["errors"]
+    assert (error["code"], error["exit_code"]) == ("disk-hangs", 16)
+    assert "cloudrun host set box --data-dir" in error["hint"]
+
+
 def test_the_json_is_frozen() -> None:
     assert gpu_document(HostGpus("box", GpuReport("ok", CARDS[:2]))) == {
         "gpus": [

@@ -11,7 +11,7 @@ from rich.text import Text
 from cloudrun.app.gpu import HostGpus
 from cloudrun.cli.render.doctor_words import found_words, gpu_check, hint_words
 from cloudrun.cli.render.units import memory
-from cloudrun.errors import Exit
+from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
 from remote_agent import protocol
 
@@ -30,7 +30,7 @@ def gpu_document(answer: HostGpus) -> dict[str, Any]:
             for card in answer.report.gpus
         ],
         "state": answer.report.state,
-        "errors": [_error(answer)] if answer.broken else [],
+        "errors": [*([_error(answer)] if answer.broken else []), *([_runs_error(answer)] if answer.report.runs_unknown else [])],
     }
 
 
@@ -46,7 +46,16 @@ def gpu_view(answer: HostGpus) -> RenderableType:
         parts.append(Text(_(
             "other processes than these runs' are on the cards (whose is not asked: in a container their numbers are not ours)"
         ), style="dim"))
+    if answer.report.runs_unknown is not None:
+        parts.append(Text(_("whose runs are on the cards is not known: {why}").format(
+            why=_why_unknown(answer).message), style="yellow"))
     return Group(*parts)
+
+
+def _why_unknown(answer: HostGpus) -> CloudrunError:
+    unknown = answer.report.runs_unknown or {}
+    params = unknown.get("params")
+    return CloudrunError(str(unknown.get("code")), **{"host_name": answer.host, **(params if isinstance(params, dict) else {})})
 
 
 def starving_words(card: protocol.Gpu) -> str:
@@ -104,4 +113,11 @@ def _error(answer: HostGpus) -> dict[str, Any]:
     return {
         "host": answer.host, "code": check.found, "message": found_words(check, answer.host),
         "hint": hint_words(check, answer.host, local=answer.local), "exit_code": int(Exit.BOX),
+    }
+
+
+def _runs_error(answer: HostGpus) -> dict[str, Any]:
+    error = _why_unknown(answer)
+    return {
+        "host": answer.host, "code": error.code, "message": error.message, "hint": error.hint, "exit_code": int(error.exit_code),
     }
