@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -68,7 +69,7 @@ def as_po(catalog: Catalog) -> bytes:
 
 def as_mo(catalog: Catalog) -> bytes:
     """As gettext reads it, without what changes by itself."""
-    catalog.mime_headers = [("Content-Type", "text/plain; charset=utf-8")]
+    catalog.creation_date = catalog.revision_date = datetime(2026, 1, 1, tzinfo=timezone.utc)
     out = io.BytesIO()
     write_mo(out, catalog)
     return out.getvalue()

@@ -185,7 +185,7 @@ class _Reading:
             if kind == "end":
                 return Ended(header["state"], header["cause"], header["exit_code"], header["signal"], header["attempt"])
         except (KeyError, TypeError, ValueError) as error:
-            raise CloudrunError("agent-protocol", detail=f"frame {kind}: {error!r}") from error
+            raise CloudrunError("agent-protocol", detail=_("frame {kind}: {error!r}").format(kind=kind, error=error)) from error
         return None
 
     def _started(self, header: dict[str, Any]) -> Event | None:

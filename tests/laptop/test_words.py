@@ -147,3 +147,22 @@ def test_english_needs_no_catalogue() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
                           env={**os.environ, "CLOUDRUN_LANG": "en"})
     assert done.stdout.split() == ["error", "None"]
+
+
+def test_the_chinese_readme_is_a_full_sibling() -> None:
+    english, chinese = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md"))
+    for text, other in ((english, "README.zh-CN.md"), (chinese, "README.md")):
+        assert f"]({other})" in text
+    assert re.findall(r"(?m)^#+", english) == re.findall(r"(?m)^#+", chinese)
+    assert re.findall(r"(?ms)^```.*?^```", english) == re.findall(r"(?ms)^```.*?^```", chinese)
+    for command_column in (r"(?m)^\| (`[^`|]*`)", r"(?m)^\| (\d+) \|"):
+        assert re.findall(command_column, english) == re.findall(command_column, chinese)
+    assert sorted(set(re.findall(r"--[a-z-]+", english))) == sorted(set(re.findall(r"--[a-z-]+", chinese)))
+
+
+def test_the_chinese_readme_has_the_exit_codes_as_the_command_says_them() -> None:
+    code = ("from cloudrun.errors.exit_codes import MEANINGS\nfrom cloudrun.i18n import _\n"
+            "for exit_, words in MEANINGS.items(): print(f'| {int(exit_)} | {_(words)} |')")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True,
+                          env={**os.environ, "CLOUDRUN_LANG": "zh", "PYTHONUTF8": "1"})
+    assert done.stdout.decode() in (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
