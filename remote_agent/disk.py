@@ -13,7 +13,7 @@ from remote_agent.protocol import DEFAULT_MIN_FREE_BYTES, AgentError, DataDisk
 KNOWN = ("/root/autodl-tmp", "/workspace", "/hy-tmp")
 #: AutoDL's network disks: shared by the boxes of a region, slow, and few files. Never chosen by ourselves.
 NETWORK = ("/root/autodl-fs", "/root/autodl-nas")
-DEADLINE_S = 5.0
+DEADLINE_S: float = 5
 #: For places that nobody asked for by name, all side by side.
 _ASIDE_S = 2.0
 

@@ -30,7 +30,7 @@ LOST = "lost"
 START_WINDOW_S = 30.0
 #: How long the files of all runs may take to be read and, where they take longer, those of each.
 _ALL_S = 6.0
-_ONE_S = 3.0
+_ONE_S: float = 3
 _MAX_OBJECT_BYTES = 1 << 20
 
 
