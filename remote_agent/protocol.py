@@ -75,6 +75,7 @@ ENDED_STATES = ("succeeded", "failed", "stopped")
 CAUSES = (
     "exception", "cuda-oom", "oom-killed", "signal", "disk-full", "hang", "never-started",
     "box-restarted", "session-killed", "supervisor-killed", "setup-failed", "user",
+    "disk-hangs",  # a reader's word alone: the run's own files do not answer
 )
 
 

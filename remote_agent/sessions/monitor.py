@@ -55,8 +55,9 @@ def pause_s(report: GpuReport, took_s: float) -> float:
 
 def page(report: GpuReport, now: str, columns: int, every_s: float = EVERY_S) -> str:
     """The whole page, drawn over the last one without a flicker."""
-    slow = "" if every_s <= EVERY_S else "   (nvidia-smi is slow: every %.0f s)" % every_s
-    lines = ["GPU   %s%s" % (now, slow), ""]
+    lines = ["GPU   %s" % now, ""]
+    if every_s > EVERY_S:
+        lines[0] += "   " + _("nvidia-smi is slow here: asked every {seconds} s").format(seconds=round(every_s))
     for card in report.gpus:
         lines += [*_card(card), ""]
     if report.state != "ok":

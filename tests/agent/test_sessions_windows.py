@@ -101,7 +101,7 @@ def test_the_monitor_looks_less_often_where_looking_is_dear() -> None:
     well, hanging = GpuReport("ok", [Gpu(0, "A100")]), GpuReport("timeout", detail="hangs")
     assert [pause_s(well, took_s) for took_s in (0.05, 0.5, 3.0)] == [5.0, 5.0, 30.0]
     assert (pause_s(hanging, 0.0), pause_s(hanging, 10.0)) == (60.0, 100.0)
-    assert "(nvidia-smi is slow: every 30 s)" in page(well, "now", 200, 30.0)
+    assert "nvidia-smi is slow here: asked every 30 s" in page(well, "now", 200, 30.0)
     assert "slow" not in page(well, "now", 200, 5.0)
 
 
