@@ -14,6 +14,7 @@ from cloudrun.cli.context import naming
 from cloudrun.cli.options import HostOption, RunArgument, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,11 +176,12 @@ class Session:
             say(gone)
             return int(Exit.OK)
         if found.state in LIVE_STATES:
-            state = _("{state}; somebody has taken the session over").format(state=found.state) if taken else found.state
+            state = state_words(found.state)
+            state = _("{state}; somebody has taken the session over").format(state=state) if taken else state
             words = _("{run} goes on ({state}). Back: cloudrun attach {run}   Watch: cloudrun logs -f {run}")
         else:
             why = cause_words(found)
-            state = f"{found.state}, {why}" if why else found.state
+            state = f"{state_words(found.state)}, {why}" if why else state_words(found.state)
             words = _("{run} is over: {state}. Its output: cloudrun logs {run}")
         say(here(words.format(run=name, state=state)))
         return int(Exit.OK)

@@ -136,9 +136,9 @@ class Context:
 
         self.before_talk()
         console = self._console(stderr=True)
-        console.print(Text.assemble((_("error") + ": ", "bold red"), error.message), soft_wrap=True)
+        console.print(Text.assemble((_("error: "), "bold red"), error.message), soft_wrap=True)
         if hint:
-            console.print(Text.assemble((_("try") + ":   ", "bold"), hint), soft_wrap=True)
+            console.print(Text.assemble((_("try:   "), "bold"), hint), soft_wrap=True)
         return int(error.exit_code)
 
     def confirm(self, question: str) -> bool:

@@ -10,6 +10,7 @@ import typer
 from cloudrun.cli.options import HostOption, JsonOption, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 
 if TYPE_CHECKING:
     from cloudrun.app.launch import Options
@@ -120,7 +121,7 @@ def _report(context: Context, host: Host, launched: protocol.Launched) -> int:
 def _ending(run: protocol.RunInfo) -> str:
     from cloudrun.cli.render.causes import cause_words
 
-    words = cause_words(run) or run.state
+    words = cause_words(run) or state_words(run.state)
     return _("{words} (attempt {n}, in the folder it had)").format(words=words, n=run.attempt) if run.attempt > 1 else words
 
 

@@ -14,6 +14,7 @@ from cloudrun.cli.context import naming
 from cloudrun.cli.options import HostOption, JsonOption, RunArgument, flag
 from cloudrun.errors import CloudrunError, Exit
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 
 if TYPE_CHECKING:
     from cloudrun.app.logs import Ended, Event, Gap
@@ -117,7 +118,7 @@ class Showing:
         elif isinstance(event, app.Started):
             self._run = event.run
             if not self._named:
-                self._say(_("run: {run} ({state})").format(run=event.run.name, state=event.run.state))
+                self._say(_("run: {run} ({state})").format(run=event.run.name, state=state_words(event.run.state)))
         elif isinstance(event, app.NextAttempt):
             self._sink.cut()
             self._say(_("attempt {attempt}").format(attempt=event.attempt))
@@ -208,7 +209,7 @@ def _end_words(name: str, ended: Ended) -> str:
         return _("{run} succeeded").format(run=name)
     why = cause_words(ended)
     return _("{run} {state}{why} (attempt {attempt})").format(
-        run=name, state=ended.state, why=f": {why}" if why else "", attempt=ended.attempt)
+        run=name, state=state_words(ended.state), why=f": {why}" if why else "", attempt=ended.attempt)
 
 
 def _let_windows_show_colours() -> None:

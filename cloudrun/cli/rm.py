@@ -8,6 +8,7 @@ import typer
 
 from cloudrun.cli.options import HostOption, JsonOption, NamedRunArgument, YesOption, flag
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 
 if TYPE_CHECKING:
     from cloudrun.cli.context import Box, Context
@@ -57,7 +58,7 @@ def _agreed(context: Context, host: str, found: RunInfo, *, code: bool, yes: boo
     if yes:
         return
     context.say(_("{run} ({state}) on {host}: logs, outputs and checkpoints in {folder} would be deleted.").format(
-        run=found.name, state=found.state, host=host, folder=found.run_dir))
+        run=found.name, state=state_words(found.state), host=host, folder=found.run_dir))
     if code:
         context.say(_("Its code in ~/cloudrun/{project}/{run} too, with what was changed there.").format(
             project=found.project, run=found.name))

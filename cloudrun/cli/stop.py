@@ -9,6 +9,7 @@ import typer
 
 from cloudrun.cli.options import HostOption, JsonOption, NamedRunArgument
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 
 if TYPE_CHECKING:
     from cloudrun.app.runs import Stopped
@@ -41,7 +42,7 @@ def stop(
     if context.json:
         context.emit_json({**run_document(stopped.run, chosen.name), "already": stopped.already})
     elif stopped.already:
-        context.say(_("{run} was not running: it is {state}").format(run=run, state=stopped.run.state))
+        context.say(_("{run} was not running: it is {state}").format(run=run, state=state_words(stopped.run.state)))
     else:
         words = _("{run} is stopped and nothing of it is left; the same `cloudrun launch {run} …` as before starts it again")
         context.say(context.here(words.format(run=run)))

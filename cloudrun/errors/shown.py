@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 from cloudrun.units import age, size
 
 #: What stands in a hint for a name that is not known where the error arose.
@@ -40,6 +41,8 @@ def _shown(key: str, value: Any) -> Any:
     if isinstance(value, Mapping) and "size_bytes" in value:  # a `SpaceTaken`
         more = "" if value.get("complete", True) else "≥ "
         return f"{value.get('path')} ({more}{size(value['size_bytes'])})"
+    if key == "state":
+        return state_words(str(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     if key.endswith("_bytes"):

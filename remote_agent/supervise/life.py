@@ -18,13 +18,16 @@ from remote_agent.supervise.record import Record
 from remote_agent.supervise.terminal import Terminal
 from remote_agent.supervise.watch import QUIET_S, Surroundings, Watch
 from remote_agent.verdict import Outcome, Verdict
-from remote_agent.words import _
+from remote_agent.words import N_, _
 
 if TYPE_CHECKING:
     from remote_agent.supervise.setup import Setup
 
 #: How long the last word is tried when somebody is waiting for us to go; else for as long as it takes.
 LAST_WORD_S = 20.0
+
+#: How a run ends, for people.
+_STATES = {"succeeded": N_("succeeded"), "failed": N_("failed"), "stopped": N_("stopped")}
 
 Ending = Tuple[Verdict, Optional[Outcome]]
 
@@ -247,7 +250,8 @@ def _leave_keys(post: Post) -> str:
 
 
 def _in_words(state: State) -> str:
-    words = state.state if state.cause is None else "%s (%s)" % (state.state, state.cause)
+    shown = _(_STATES.get(state.state, state.state))
+    words = shown if state.cause is None else "%s (%s)" % (shown, state.cause)
     if state.signal is not None:
         return _("{state}, signal {number}").format(state=words, number=state.signal)
     return words if state.exit_code is None else _("{state}, exit code {code}").format(state=words, code=state.exit_code)

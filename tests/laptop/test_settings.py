@@ -47,7 +47,7 @@ def test_a_run_stands_over_the_defaults_and_env_is_joined(tmp_path: Path) -> Non
     ('[runs.exp]\nscreen_escape = "Ctrl-j"', ("runs.exp.screen_escape", "^Jj")),
     ('project = "../x"', ("line 1, project:", "../x")),
     ("[runs.exp\n", ("line 1",)),
-    ("host = 'box'\n[runs.'exp']\nenv = { A = [1] }", ("line 3, runs.exp.env", "got `array`")),
+    ("host = 'box'\n[runs.'exp']\nenv = { A = [1] }", ("line 3, runs.exp.env", "not array")),
     ("[defaults]\ngpu = [0]\n", ("line 2, defaults.gpu", "did you mean `gpus`")),
     ("runs = 3", ("line 1, runs:", "[runs.NAME]")),
     ('[runs.exp]\ncommand = "python x.py\n', ("line 2", "a quotation mark is left open")),

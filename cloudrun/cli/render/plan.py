@@ -11,6 +11,7 @@ from cloudrun.cli.render.doctor_words import found_words
 from cloudrun.cli.render.launch import secrets_words
 from cloudrun.cli.render.units import size
 from cloudrun.i18n import _
+from cloudrun.states import state_words
 from remote_agent import protocol
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def _places(planned: Plan) -> list[tuple[str, str]]:
     prepared, disk = planned.prepared, planned.prepared.data_disk
     rows = [(_("run"), f"{planned.spec.run}, " + _("attempt {n}").format(n=prepared.next_attempt))]
     if prepared.existing is not None:
-        rows.append((_("stands there"), f"{prepared.existing.state}, " + _("attempt {n}").format(n=prepared.existing.attempt)))
+        attempt = _("attempt {n}").format(n=prepared.existing.attempt)
+        rows.append((_("stands there"), f"{state_words(prepared.existing.state)}, {attempt}"))
     return [
         *rows,
         (_("folder"), prepared.facts.run_dir),

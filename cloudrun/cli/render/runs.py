@@ -13,6 +13,7 @@ from cloudrun.app.runs import HostRuns
 from cloudrun.cli.render.causes import cause_words
 from cloudrun.cli.render.units import age
 from cloudrun.i18n import N_, _
+from cloudrun.states import state_words
 from remote_agent import protocol
 
 STYLES = {
@@ -106,7 +107,7 @@ def _cells(run: protocol.RunInfo, host: str) -> list[Text]:
 
 def state_text(run: protocol.RunInfo) -> Text:
     """The state with its mark and colour; set-up is said as what it is."""
-    words = _("setting up") if run.state in ("pending", "running") and run.phase == "setup" else run.state
+    words = _("setting up") if run.state in ("pending", "running") and run.phase == "setup" else state_words(run.state)
     return Text(f"{_MARKS.get(run.state, ' ')} {words}", style=STYLES.get(run.state, ""))
 
 
