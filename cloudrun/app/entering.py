@@ -42,10 +42,10 @@ def enter(host: Host, trial: Trial) -> Entered:
             installed = authorize.install(transport, ownkey.ensured(trial.own_key))
         finally:
             transport.close()
+        _prove(host, trial, installed)
+        return Entered(trial.own_key, installed.added)
     finally:
         trial.forget()
-    _prove(host, trial, installed)
-    return Entered(trial.own_key, installed.added)
 
 
 def _prove(host: Host, trial: Trial, installed: authorize.Installed) -> None:

@@ -62,8 +62,10 @@ class _Trying(Generic[Box, Answer]):
             self.unknown, self.tries = error, 0
             self.deadline = self.patience.clock() + LIMIT_S
             self.errand.lost(error)
-        elif self.unknown is None or error.exit_code != Exit.UNREACHABLE:
+        elif self.unknown is None or asked:
             raise error
+        elif error.exit_code != Exit.UNREACHABLE:  # a login refused, a changed key: not what became of the request
+            raise CloudrunError("outcome-unknown", **{**self.unknown.params, "stderr": f"({error.message})"}) from error
         if self.lost > MOST_LOST or self.patience.clock() > self.deadline:
             raise CloudrunError("outcome-unknown", **self.unknown.params) from error
         self.patience.sleep(self.patience.delay_s(self.tries))

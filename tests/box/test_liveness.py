@@ -257,6 +257,7 @@ def test_a_box_that_stays_away_is_named_when_the_time_is_over(laptop: Path) -> N
         connect(Address("127.0.0.1", port, "root"), options(laptop, connect_timeout_s=1.0))
     assert caught.value.code == "unreachable"
     assert f"root@127.0.0.1:{port}" in caught.value.message
+    assert "switched off and on" in caught.value.hint
     assert time.monotonic() - began < 4
 
 

@@ -90,6 +90,26 @@ def test_a_link_that_falls_silent_after_the_request_is_given_up_and_the_outcome_
     assert (link.cuts, answer["state"], answer["attempt"]) == (1, "running", 1)
 
 
+def test_a_box_that_refuses_us_afterwards_leaves_the_outcome_unknown_and_says_why() -> None:
+    from contextlib import nullcontext
+
+    opened: list[int] = []
+
+    def open_() -> nullcontext[None]:
+        opened.append(1)
+        if len(opened) > 1:
+            raise CloudrunError("password-wrong", host="box", user="root")
+        return nullcontext()
+
+    def ask(_box: None, _again: bool) -> None:
+        raise CloudrunError("connection-lost", host="box")
+
+    with pytest.raises(CloudrunError) as caught:
+        surely(Errand(open_, ask, lambda _error: None))
+    assert caught.value.code == "outcome-unknown"
+    assert "does not take that password" in caught.value.message
+
+
 def test_a_box_that_stays_away_is_said_as_unknown_with_the_time_it_was_looked_for() -> None:
     from contextlib import nullcontext
 
