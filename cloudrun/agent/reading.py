@@ -62,7 +62,11 @@ class ChannelReader:
             return None
 
     def frame(self, timeout_s: float) -> tuple[dict[str, Any], bytes]:
-        """The next frame. Noise is skipped before the first one only: inside the stream it would be data."""
+        """The next frame. Noise is skipped before the first one only: inside the stream it would be data.
+
+        `timeout_s`: the longest silence. Of a log's bytes what came before the connection's end is a shorter frame: a link that
+        breaks again and again still gets further. The next call raises.
+        """
         deadline = self._clock() + timeout_s
         while True:
             line = self._line(deadline)
@@ -74,8 +78,13 @@ class ChannelReader:
             length = header.get("length", 0)
             if not isinstance(length, int) or not 0 <= length <= protocol.MAX_PAYLOAD_BYTES:
                 raise ValueError(_("a frame of length {length!r}").format(length=length))
-            while len(self._held) < length:
-                self._more(deadline)
+            try:
+                while len(self._held) < length:
+                    self._more(self._clock() + timeout_s)
+            except (EOFError, CloudrunError):
+                if header["kind"] != "data" or not self._held:
+                    raise
+                length = len(self._held)
             payload = bytes(self._held[:length])
             del self._held[:length]
             return header, payload

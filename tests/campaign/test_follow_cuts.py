@@ -65,7 +65,7 @@ def test_cut_anywhere_the_output_is_that_of_the_file(
         known.write_text(known.read_text() + known.read_text().replace(f":{box.port} ", f":{link.port} "))
         follower = cloudrun.start("logs", "exp_chatter", "-f", "--raw", "-n", "1000000000", stdout=stream)
         try:
-            wait_for(lambda: link.cuts >= count or follower.poll() is not None, 600)
+            wait_for(lambda: link.cuts >= count or follower.poll() is not None, 900, f"{count} cuts, seed {seed}")
             enough.write_text("")
             _out, err = follower.communicate(timeout=120)
         finally:

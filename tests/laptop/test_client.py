@@ -215,9 +215,37 @@ def test_frames_are_read_over_any_cut_and_noise_stands_before_the_first_only() -
         opened.next()
 
 
+def test_of_a_frame_that_the_link_broke_off_the_bytes_that_came_count() -> None:
+    """Else a link that breaks more often than a frame takes would never get any further."""
+    from cloudrun.agent.reading import ChannelReader
+
+    reader = ChannelReader(Script([b'{"kind": "data", "attempt": 1, "offset": 7, "length": 10}\nabc', b"de"]))
+    assert reader.frame(1.0) == ({"kind": "data", "attempt": 1, "offset": 7, "length": 10}, b"abcde")
+    with pytest.raises(EOFError):
+        reader.frame(1.0)
+    with pytest.raises(EOFError):  # what is no log is whole or nothing
+        ChannelReader(Script([b'{"kind": "run", "length": 10}\nabc'])).frame(1.0)
+
+
+def test_a_slow_link_is_not_a_silent_one() -> None:
+    from cloudrun.agent.reading import ChannelReader
+
+    now = [0.0]
+
+    def slowly(byte: bytes) -> Callable[[bytes], bytes]:
+        def come(_sent: bytes) -> bytes:
+            now[0] += 0.9
+            return byte
+        return come
+
+    pieces = [b'{"kind": "data", "length": 5}\n', *(slowly(bytes([byte])) for byte in b"slow!")]
+    assert ChannelReader(Script(pieces), lambda: now[0]).frame(1.0)[1] == b"slow!"
+    assert now[0] > 4
+
+
 @pytest.mark.parametrize(("after", "how", "code"), [
     (b"", {}, "connection-lost"), (b"", {"code": None}, "connection-lost"), (b"", {"silent": True}, "connection-lost"),
-    (protocol.dump_frame({"kind": "data"}, b"abc")[:-1], {}, "connection-lost"),
+    (protocol.dump_frame({"kind": "run"}, b"abc")[:-1], {}, "connection-lost"),
     (b"", {"code": 1}, "agent-crashed"),
     (protocol.dump_line({"kind": "data", "length": -1}), {}, "agent-protocol"),
     (protocol.dump_frame({"kind": "error", "code": "no-such-run", "params": {"name": "x"}}), {}, "no-such-run"),
