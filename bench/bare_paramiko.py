@@ -1,4 +1,7 @@
-"""`cat` by paramiko as it comes, to stdout: what the library alone can do. Run: python bench/bare_paramiko.py PORT USER KEY PATH."""
+"""`cat` by paramiko as it comes, to stdout: what the library alone can do.
+
+Run: python bench/bare_paramiko.py PORT USER KEY PATH.
+"""
 
 from __future__ import annotations
 

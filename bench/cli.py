@@ -48,7 +48,8 @@ def many_hosts(world: World) -> Iterator[Contest]:
         world.box(f"box{number}")
     one, every = world.cloudrun("ps", "-H", "box0", "--json"), world.cloudrun("ps", "--all-hosts", "--json")
     assert json.loads(world.output(every)) == {"runs": [], "errors": []}
-    yield Contest(f"`ps` of {HOSTS} hosts (all on this machine) / of one", partial(world.run, one), partial(world.run, every), aim=5)
+    yield Contest(f"`ps` of {HOSTS} hosts (all on this machine) / of one", partial(world.run, one), partial(world.run, every),
+                  aim=5)
 
 
 COMPARISONS: dict[str, Callable[[World], Iterator[Contest]]] = {
@@ -57,7 +58,7 @@ COMPARISONS: dict[str, Callable[[World], Iterator[Contest]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.cli", description="cloudrun beside other tools; see docs/BENCHMARKS.md")
+    parser = argparse.ArgumentParser(prog="python -m bench.cli", description="cloudrun beside other tools")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(COMPARISONS)}; else all")
     parser.add_argument("--markdown", action="store_true", help="a table for docs/BENCHMARKS.md")
     parser.add_argument("--pairs", type=int, help="pairs of each comparison, instead of its own number")

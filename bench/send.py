@@ -25,7 +25,8 @@ _APPLY = (
 def main() -> None:
     host, run = sys.argv[1:]
     project = Path.cwd()
-    with Context().open(host) as box:
+    context = Context()
+    with context.open_host(context.host(host)) as box:
         manifest = build_manifest(project)
         staging = send_code(box.client, manifest, Spec(run, project.name, project.name, "true", "."), lambda _sent, _all: None)
         hello = box.client.hello

@@ -19,8 +19,9 @@ def markdown(results: Sequence[Result]) -> str:
     """The table; what stands beside a contest gets a row of its own."""
     rows = ["| what | peer | ours | ratio, median (range) | processor time | aim |", "| --- | --- | --- | --- | --- | --- |"]
     for result in results:
-        rows.append(f"| {result.contest.name} | {_figure(result, result.peer)} | {_figure(result, result.ours)} | {_ratio(result)} "
-                    f"| {_processor(result)} | {_aim(result)} |")
+        cells = (result.contest.name, _figure(result, result.peer), _figure(result, result.ours), _ratio(result),
+                 _processor(result), _aim(result))
+        rows.append(f"| {' | '.join(cells)} |")
         if result.contest.beside is not None:
             rows.append(f"| beside it: {result.contest.beside[0]} | | {_figure(result, result.beside)} | | | |")
     return "\n".join(rows)

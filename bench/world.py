@@ -43,7 +43,9 @@ class World:
         _program(folder / "bin" / "ssh", f'exec {shutil.which("ssh")} -F {home}/.ssh/config "$@"')
         env = {"HOME": str(home), "CLOUDRUN_CONFIG_DIR": str(home / "config"), "XDG_CACHE_HOME": str(home / "cache"),
                "PATH": f"{folder}/bin:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
-        for name in ("SSH_AUTH_SOCK", "CLOUDRUN_HOST", "CLOUDRUN_LANG", "XDG_CONFIG_HOME"):
+        # As where it was installed: compiled once, whatever the environment here says.
+        env["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
+        for name in ("PYTHONDONTWRITEBYTECODE", "SSH_AUTH_SOCK", "CLOUDRUN_HOST", "CLOUDRUN_LANG", "XDG_CONFIG_HOME"):
             os.environ.pop(name, None)
         return cls(folder, Laptop(project, agent, env))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Dict, List, Optional, Tuple
 
 from remote_agent import layout, protocol, runs
-from remote_agent.hello import say_hello
+from remote_agent.hello import option, say_hello
 from remote_agent.logreader import LogReader, Position, end_of, start_of_tail
 from remote_agent.protocol import LIVE_STATES, AgentError, FollowRequest, RunInfo, State
 
@@ -31,21 +31,22 @@ CHUNK_BYTES = 128 * 1024
 
 
 def main(arguments: List[str]) -> int:
-    """`follow --nonce N --agent SHA12`: hello, one request line, frames until the run's end or the reader's."""
+    """`follow --nonce N --agent SHA12 [--ask REQUEST]`: hello, one request (else a line), frames until the run's end or the
+    reader's."""
     stream, out = protocol.wire_streams()
     try:
-        say_hello(out, _option(arguments, "--nonce"), _option(arguments, "--agent"))
-        _serve(stream, out)
+        say_hello(out, option(arguments, "--nonce"), option(arguments, "--agent"))
+        _serve(option(arguments, "--ask").encode(), stream, out)
     except (BrokenPipeError, ConnectionResetError):
         # The laptop is gone. What is left in the buffer must not be complained about at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     return 0
 
 
-def _serve(stream: BinaryIO, out: BinaryIO) -> None:
+def _serve(asked: bytes, stream: BinaryIO, out: BinaryIO) -> None:
     """Everything after the hello. What goes wrong is the last frame; only a reader that is gone is raised."""
     try:
-        request = _request(stream)
+        request = _request(asked, stream)
         if request is not None:
             Following(request, stream, out).run()
     except AgentError as error:
@@ -228,12 +229,12 @@ def _send(out: BinaryIO, header: Dict[str, Any], payload: bytes = b"") -> None:
     out.flush()
 
 
-def _request(stream: BinaryIO) -> Optional[FollowRequest]:
-    """The one request line; None where the laptop went away before it. Raises AgentError."""
-    line = b""
+def _request(line: bytes, stream: BinaryIO) -> Optional[FollowRequest]:
+    """The request that came with the start, or else as a line; None where the laptop went away before it. Raises AgentError."""
     deadline = time.monotonic() + REQUEST_DEADLINE_S
+    asked = bool(line)
     # Unbuffered: what a buffer holds, select does not see.
-    while not line.endswith(b"\n"):
+    while not asked and not line.endswith(b"\n"):
         ready = select.select([stream.fileno()], [], [], max(0.0, deadline - time.monotonic()))[0]
         data = os.read(stream.fileno(), 65536) if ready else b""
         if not data:
@@ -256,9 +257,3 @@ def _stamp(path: str) -> Optional[Tuple[int, int, int]]:
     except OSError:
         return None
     return (found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-def _option(arguments: List[str], name: str) -> str:
-    at = arguments.index(name) + 1 if name in arguments else len(arguments)
-    return arguments[at] if at < len(arguments) else ""
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
-from typing import Any, BinaryIO, Dict
+from typing import Any, BinaryIO, Dict, List
 
 from remote_agent import processes
 from remote_agent.layout import Home
@@ -27,6 +27,12 @@ def say_hello(out: BinaryIO, nonce: str, agent: str) -> None:
     """Writes the first words, found by their nonce wherever the shell's own output puts them."""
     out.write(hello_line(nonce, hello_for(agent)))
     out.flush()
+
+
+def option(arguments: List[str], name: str) -> str:
+    """The word after `name`; "" where there is none. argparse takes longer to load than most requests to answer."""
+    at = arguments.index(name) + 1 if name in arguments else len(arguments)
+    return arguments[at] if at < len(arguments) else ""
 
 
 def agent_dir() -> str:

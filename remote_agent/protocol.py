@@ -16,8 +16,10 @@ import json
 import re
 import sys
 import typing
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from typing import Any, BinaryIO, Dict, FrozenSet, List, Optional, Tuple, Type, TypeVar
+
+from remote_agent.records import dataclass
 
 VERSION = 1
 HELLO_WINDOW_BYTES = 64 * 1024

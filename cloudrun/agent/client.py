@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,16 @@ from remote_agent import protocol
 OnEvent = Callable[[dict[str, Any]], None]
 #: Operations that change nothing: when the connection ends first there is no outcome to wonder about.
 _READ_ONLY = frozenset(("ps", "gpu", "doctor", "prepare", "attach"))
+#: Number of the request that came with the start; the others begin at 1.
+_ID_AHEAD = 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request that changes nothing and holds nothing secret: it may travel in the command that starts the agent."""
+
+    op: str
+    params: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -30,8 +41,9 @@ class _Asked:
 class AgentClient:
     """An agent that answers requests. One at a time; several may follow one another."""
 
-    def __init__(self, session: Session, host: str) -> None:
+    def __init__(self, session: Session, host: str, ahead: Question | None = None) -> None:
         self.hello = session.hello
+        self._ahead = ahead
         self._host = host
         self._channel: Channel = session.channel
         self._reader: ChannelReader = session.reader
@@ -39,10 +51,15 @@ class AgentClient:
 
     @classmethod
     def open(
-        cls, transport: Transport, host_python: str | None, progress: Callable[[int], None] | None = None
+        cls, transport: Transport, host_python: str | None, progress: Callable[[int], None] | None = None,
+        ahead: Question | None = None,
     ) -> AgentClient:
-        """Starts the agent; ships it first where it is not there. `host_python`: as the host's settings name it."""
-        return cls(start_agent(transport, host_python, "rpc", progress=progress), transport.address.shown)
+        """Starts the agent; ships it first where it is not there. `host_python`: as the host's settings name it.
+
+        `ahead` is asked with the start, which spares a round trip; a first `call` of just that waits for its answer.
+        """
+        asked = () if ahead is None else ("--ask", json.dumps(dict(ahead.params, id=_ID_AHEAD, op=ahead.op)))
+        return cls(start_agent(transport, host_python, "rpc", asked, progress), transport.address.shown, ahead)
 
     def call(
         self, op: str, params: dict[str, Any], on_event: OnEvent | None = None, timeout_s: float = 60.0
@@ -59,9 +76,13 @@ class AgentClient:
         timeout_s: float = 60.0,
     ) -> Any:
         """`call`, with raw bytes after the request. An answer that comes before they are all sent ends the sending."""
-        self._number += 1
-        asked = _Asked(self._number, op, on_event, timeout_s)
-        request = protocol.dump_line(dict(params, id=asked.number, op=op))
+        ahead, self._ahead = self._ahead, None
+        if ahead == Question(op, params):
+            asked, request = _Asked(_ID_AHEAD, op, on_event, timeout_s), b""
+        else:
+            self._number += 1
+            asked = _Asked(self._number, op, on_event, timeout_s)
+            request = protocol.dump_line(dict(params, id=asked.number, op=op))
         try:
             early = self._send(asked, request, chunks)
             return early[0] if early is not None else self._answer(asked)

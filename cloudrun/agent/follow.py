@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from cloudrun.agent.reading import ended_early
@@ -62,11 +63,5 @@ class FollowStream:
 
 def open_follow(transport: Transport, host_python: str | None, request: protocol.FollowRequest) -> FollowStream:
     """Starts the stream that the request asks for. Raises CloudrunError."""
-    session = start_agent(transport, host_python, "follow")
-    stream = FollowStream(session, transport.address.shown)
-    try:
-        session.channel.send(protocol.dump_line(dict(protocol.encode(request), op="follow")))
-    except OSError as error:
-        stream.close()
-        raise CloudrunError("connection-lost", host=transport.address.shown) from error
-    return stream
+    asked = ("--ask", json.dumps(protocol.encode(request)))  # with the start: a round trip is spared
+    return FollowStream(start_agent(transport, host_python, "follow", asked), transport.address.shown)

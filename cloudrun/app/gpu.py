@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cloudrun.agent.client import AgentClient
+from cloudrun.agent.client import AgentClient, Question
 from remote_agent import protocol
 
 #: The box gives nvidia-smi ten seconds; the rest is the way there and back.
@@ -28,7 +28,12 @@ class HostGpus:
         return self.report.state != "ok" and self.report.state not in NO_CARD
 
 
+def question(data_dir: str | None) -> Question:
+    """What `look_at_gpus` asks, to be asked ahead."""
+    return Question("gpu", {"data_dir": data_dir})
+
+
 def look_at_gpus(client: AgentClient, host: str, data_dir: str | None) -> HostGpus:
     """The cards as they are now. A broken driver is an answer; CloudrunError is for a box that gave none."""
-    answer = client.call("gpu", {"data_dir": data_dir}, timeout_s=TIMEOUT_S)
+    answer = client.call("gpu", question(data_dir).params, timeout_s=TIMEOUT_S)
     return HostGpus(host, protocol.decode(protocol.GpuReport, answer))

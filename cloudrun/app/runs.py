@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cloudrun.agent.client import AgentClient
+from cloudrun.agent.client import AgentClient, Question
 from cloudrun.errors import CloudrunError
 from remote_agent import protocol
 
@@ -23,9 +23,14 @@ class HostRuns:
     error: CloudrunError | None = None
 
 
+def question(data_dir: str | None, *, archived: bool = False) -> Question:
+    """What `list_runs` asks, to be asked ahead."""
+    return Question("ps", {"data_dir": data_dir, "archived": archived})
+
+
 def list_runs(client: AgentClient, host: str, data_dir: str | None, *, archived: bool = False) -> HostRuns:
     """Every run of the host, newest first, reconciled with what is really alive."""
-    answer = client.call("ps", {"data_dir": data_dir, "archived": archived})
+    answer = client.call("ps", question(data_dir, archived=archived).params)
     runs = [protocol.decode(protocol.RunInfo, run) for run in answer["runs"]]
     return HostRuns(host, tuple(sorted(runs, key=lambda run: run.launched_at or "", reverse=True)))
 

@@ -17,7 +17,7 @@ from cloudrun.i18n import _
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from cloudrun.agent.client import AgentClient
+    from cloudrun.agent.client import AgentClient, Question
     from cloudrun.config.hosts import Host
     from cloudrun.project.settings import Project
     from cloudrun.transport.base import Asker, Secret, Transport
@@ -201,9 +201,13 @@ class Context:
 
     def _selected(self, name: str | None) -> Host:
         from cloudrun.config.selection import select
-        from cloudrun.project.settings import project_host
 
-        return select(name, project_host=lambda: project_host(Path.cwd()))
+        def of_project() -> str | None:
+            from cloudrun.project.settings import project_host
+
+            return project_host(Path.cwd())
+
+        return select(name, project_host=of_project)
 
     def connect(self, host: Host, how: Dialling | None = None) -> Transport:
         """A connection to the host. Raises CloudrunError."""
@@ -223,12 +227,20 @@ class Context:
             connect_timeout_s=self.connect_timeout_s or address.connect_timeout_s or how.timeout_s or CONNECT_TIMEOUT_S,
             say=self.say,
             own_key=paths.own_key_file(), replace_key_of=how.replace_key_of, known_as=how.known_as,
-            password=how.password, keys_only=how.only_key is not None,
+            password=how.password, keys_only=how.only_key is not None, meanwhile=self._meanwhile,
         )
         with naming(host.name):
             if how.only_key is not None:
                 address, options = replace(address, keys=(how.only_key,), identities_only=True), replace(options, own_key=None)
             return connect(address, options)
+
+    def _meanwhile(self) -> None:
+        """What nearly every command needs once the box answers, loaded while that is waited for."""
+        from cloudrun.agent import archive, client, follow  # noqa: F401
+
+        archive.installed()
+        if not self.json:
+            from rich import console, table, text  # noqa: F401
 
     def forget_typed(self) -> None:
         """What was typed as a secret in this invocation is kept no longer."""
@@ -256,21 +268,17 @@ class Context:
         return surely(Errand(lambda: self.open_host(host), ask, lost))
 
     @contextmanager
-    def open(self, name: str | None) -> Iterator[Box]:
-        """The box with its agent: one connection, one exec, for as long as the block lasts."""
-        host = self.host(name)
-        with self.open_host(host) as box:
-            yield box
-
-    @contextmanager
-    def open_host(self, host: Host, *, timeout_s: float | None = None) -> Iterator[Box]:
-        """`open` for a host entry that is already chosen."""
-        from cloudrun.agent.client import AgentClient
-
+    def open_host(
+        self, host: Host, *, timeout_s: float | None = None, ahead: Callable[[], Question] | None = None
+    ) -> Iterator[Box]:
+        """The box with its agent: one connection, one exec, for as long as the block lasts. `ahead`: what will be asked first
+        (see `AgentClient.open`), made when the connection stands."""
         transport = self.connect(host, Dialling(timeout_s=timeout_s))
         try:
+            from cloudrun.agent.client import AgentClient  # it was loaded while the network was waited for
+
             with naming(host.name):
-                client = AgentClient.open(transport, host.python)
+                client = AgentClient.open(transport, host.python, ahead=ahead and ahead())
                 try:
                     yield Box(host, transport, client)
                 finally:

@@ -12,7 +12,7 @@ from cloudrun.errors import Exit
 from cloudrun.i18n import _
 
 if TYPE_CHECKING:
-
+    from cloudrun.agent.client import Question
     from cloudrun.app.gpu import HostGpus
     from cloudrun.cli.context import Box, Context
 
@@ -23,20 +23,26 @@ def gpu(
     watch: Annotated[bool, typer.Option("--watch", "-w", help=_("Again every 2 s, until Ctrl-C."), show_default=False)] = False,
     json: JsonOption = False,
 ) -> int:
-    from cloudrun.app.gpu import look_at_gpus
-
     context: Context = ctx.obj
 
+    def asked() -> Question:
+        from cloudrun.app.gpu import question
+
+        return question(chosen.data_dir)
+
     def look(box: Box) -> HostGpus:
+        from cloudrun.app.gpu import look_at_gpus
+
         found = look_at_gpus(box.client, box.host.name, box.host.data_dir)
         return replace(found, local=box.transport.address.is_local)
 
+    chosen = context.host(host)
     if watch:
         from cloudrun.cli.render.gpu import gpu_view
         from cloudrun.cli.watch import watch as go_on
 
-        return go_on(context, context.watched(context.host(host), look), lambda answer: _show(context, answer), gpu_view)
-    with context.open(host) as box:
+        return go_on(context, context.watched(chosen, look), lambda answer: _show(context, answer), gpu_view)
+    with context.open_host(chosen, ahead=asked) as box:
         return _show(context, look(box))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +15,10 @@ from cloudrun.i18n import _
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from cloudrun.agent.client import Question
     from cloudrun.app.runs import HostRuns
     from cloudrun.cli.context import Box, Context
+    from cloudrun.config.hosts import Host
 
 #: One dead host among many must not hold the others up for long.
 ALL_HOSTS_TIMEOUT_S = 8.0
@@ -34,28 +37,41 @@ def ps(
         if watch:
             return _watch(context, _all_again(context, archived), with_host=True)
         return _show_once(context, _ask_all(context, archived), with_host=True)
-    from cloudrun.app.runs import list_runs
 
     def ask(box: Box) -> list[HostRuns]:
-        return [list_runs(box.client, box.host.name, box.host.data_dir, archived=archived)]
+        return [_list(box, archived)]
 
+    chosen = context.host(host)
     if watch:
-        return _watch(context, context.watched(context.host(host), ask), with_host=False)
-    with context.open(host) as box:
+        return _watch(context, context.watched(chosen, ask), with_host=False)
+    with context.open_host(chosen, ahead=partial(_question, chosen, archived)) as box:
         return _show_once(context, ask(box), with_host=False)
 
 
 def _ask_all(context: Context, archived: bool) -> list[HostRuns]:
-    from cloudrun.app.runs import list_runs, side_by_side
+    from cloudrun.app.runs import side_by_side
     from cloudrun.config.hosts import load_hosts
 
     hosts = {host.name: host for host in load_hosts()}
 
     def ask(name: str) -> HostRuns:
-        with context.open_host(hosts[name], timeout_s=ALL_HOSTS_TIMEOUT_S) as box:
-            return list_runs(box.client, name, hosts[name].data_dir, archived=archived)
+        asked = partial(_question, hosts[name], archived)
+        with context.open_host(hosts[name], timeout_s=ALL_HOSTS_TIMEOUT_S, ahead=asked) as box:
+            return _list(box, archived)
 
     return side_by_side(list(hosts), ask)
+
+
+def _question(host: Host, archived: bool) -> Question:
+    from cloudrun.app.runs import question
+
+    return question(host.data_dir, archived=archived)
+
+
+def _list(box: Box, archived: bool) -> HostRuns:
+    from cloudrun.app.runs import list_runs
+
+    return list_runs(box.client, box.host.name, box.host.data_dir, archived=archived)
 
 
 def _all_again(context: Context, archived: bool) -> Iterator[list[HostRuns]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from cloudrun import durable
 from cloudrun.errors import CloudrunError
+
+if TYPE_CHECKING:
+    import tomlkit
 
 Backend = Literal["auto", "screen", "tmux", "detached"]
 
@@ -44,7 +46,8 @@ class HostsFile:
 
     def read(self) -> Content:
         """Raises CloudrunError with the place of what is wrong."""
-        return self._checked(self._document())
+        plain = _read_plainly(self.path)
+        return self._checked(self._document().unwrap() if plain is None else plain)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Change]:
@@ -53,14 +56,17 @@ class HostsFile:
             durable.private_folder(self.path.parent)
             with durable.locked(self.path):
                 document = self._document()
-                change = Change(document, self._checked(document))
+                change = Change(document, self._checked(document.unwrap()))
                 yield change
-                self._checked(document)
-                durable.write_private(self.path, tomlkit.dumps(document))
+                self._checked(document.unwrap())
+                durable.write_private(self.path, document.as_string())
         except OSError as error:
             raise CloudrunError("hosts-file-unwritable", path=str(self.path), detail=str(error)) from error
 
     def _document(self) -> tomlkit.TOMLDocument:
+        import tomlkit
+        from tomlkit.exceptions import TOMLKitError
+
         try:
             return tomlkit.parse(self.path.read_bytes().decode("utf-8-sig"))
         except FileNotFoundError:
@@ -70,11 +76,23 @@ class HostsFile:
         except (OSError, UnicodeDecodeError, TOMLKitError) as error:
             raise CloudrunError("hosts-file-wrong", path=str(self.path), detail=str(error)) from error
 
-    def _checked(self, document: tomlkit.TOMLDocument) -> Content:
+    def _checked(self, document: dict[str, Any]) -> Content:
         try:
-            return msgspec.convert(document.unwrap(), Content)
+            return msgspec.convert(document, Content)
         except msgspec.ValidationError as error:
             raise CloudrunError("hosts-file-wrong", path=str(self.path), detail=str(error)) from error
+
+
+def _read_plainly(path: Path) -> dict[str, Any] | None:
+    """By Python's own reader where it has one: tomlkit, which keeps comments, takes longer to load than the file to be read.
+    None where something is wrong: tomlkit says what."""
+    if sys.version_info < (3, 11):
+        return None
+    import tomllib
+
+    with contextlib.suppress(OSError, ValueError):
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    return None
 
 
 class Change:
@@ -86,6 +104,8 @@ class Change:
 
     def put(self, name: str, values: dict[str, str | None]) -> None:
         """Sets the values of a host, new or there already; None takes one away; others, and comments, stay."""
+        import tomlkit
+
         hosts: Any = self._document.setdefault("hosts", tomlkit.table(is_super_table=True))
         table: Any = hosts.setdefault(name, tomlkit.table())
         for key, value in values.items():

@@ -12,8 +12,16 @@ def connect(address: Address, options: Options) -> Transport:
 
         return LocalTransport(address, options)
     from cloudrun.transport.lean import import_paramiko
+    from cloudrun.transport.tcp import Ahead
 
-    import_paramiko()
-    from cloudrun.transport.ssh import SshTransport
+    first = address.jumps[0] if address.jumps else address
+    ahead = None if first.proxy_command else Ahead(first, options.connect_timeout_s)
+    try:
+        import_paramiko()
+        from cloudrun.transport.ssh import SshTransport
 
-    return SshTransport(address, options)
+        return SshTransport(address, options, ahead)
+    except BaseException:
+        if ahead is not None:
+            ahead.drop()
+        raise

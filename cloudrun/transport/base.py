@@ -97,6 +97,8 @@ class Options:
     replace_key_of: str = ""
     #: Takes a quiet line of talk ("waiting for …"); None drops it.
     say: Callable[[str], None] | None = None
+    #: What there is to do while the network is waited for (modules to load); done when the connection stands.
+    meanwhile: Callable[[], None] | None = None
 
 
 class Channel(Protocol):

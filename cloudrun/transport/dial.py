@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import random
-import socket
 import time
 from dataclasses import replace
 from typing import cast
@@ -19,6 +17,7 @@ from cloudrun.transport.auth import LinkLost, Login
 from cloudrun.transport.base import Address, Met, Options
 from cloudrun.transport.link import Link
 from cloudrun.transport.proxy import ProxyProgram
+from cloudrun.transport.tcp import GREETING, Ahead, NotReady, tcp
 from cloudrun.transport.wire import Pipe, WatchedSocket
 
 #: Connections one login may use up: servers hang up after six refused keys.
@@ -28,15 +27,13 @@ LONGEST_PAUSE_S = 3.0
 SHOWN_CHARACTERS = 60
 
 
-class NotReady(Exception):
-    """The box may only be starting up: worth another try. Carries what to say when it stays so."""
-
-
 class Dialler:
     """Opens connections to one address. Jump hosts stay connected beneath and are shared; the login is found once."""
 
-    def __init__(self, address: Address, options: Options) -> None:
+    def __init__(self, address: Address, options: Options, ahead: Ahead | None = None) -> None:
         self.address = address
+        #: The first connection, to the box or to its first jump host, where it was begun before.
+        self._ahead = ahead
         self._options = options
         self._login = Login(address, options)
         self._hops: list[Link] = []
@@ -92,7 +89,7 @@ class Dialler:
     def _greet(self, deadline: float) -> Link:
         # The ssh configuration may want to know sooner; that it would be content later hurts nobody and helps nobody.
         dead_after_s = min(self._options.dead_after_s, self.address.alive_s or self._options.dead_after_s)
-        watched = WatchedSocket(self._socket(deadline), dead_after_s * 2 / 3)
+        watched = self._watched(deadline, dead_after_s * 2 / 3)
         link = Link(watched, dead_after_s)
         rest_s = max(1.0, deadline - time.monotonic())
         link.banner_timeout = link.handshake_timeout = rest_s
@@ -113,6 +110,12 @@ class Dialler:
 
     # ------------------------------------------------------------------------------------------------ ways
 
+    def _watched(self, deadline: float, dead_after_s: float) -> WatchedSocket:
+        if self._ahead is None or self.address.jumps:
+            return WatchedSocket(self._socket(deadline), dead_after_s)
+        ahead, self._ahead = self._ahead, None
+        return WatchedSocket(ahead.take(), dead_after_s, said=GREETING)
+
     def _socket(self, deadline: float) -> Pipe:
         if self.address.jumps:
             return self._through_hops(deadline)
@@ -127,16 +130,17 @@ class Dialler:
         if not self._hops:
             for hop in self.address.jumps:
                 below = self._hops[-1] if self._hops else None
-                self._hops.append(_Hop(hop, self._options, below).open())
+                ahead, self._ahead = self._ahead, None
+                self._hops.append(_Hop(hop, self._options, below, ahead).open())
         return _tunnel(self._hops[-1], self.address, deadline)
 
 
 class _Hop(Dialler):
     """A jump host, reached through the one before it; the first one directly."""
 
-    def __init__(self, address: Address, options: Options, below: Link | None) -> None:
+    def __init__(self, address: Address, options: Options, below: Link | None, ahead: Ahead | None) -> None:
         # What is meant for the box is not the hop's to see.
-        super().__init__(address, replace(options, password=None, keys_only=False, known_as=""))
+        super().__init__(address, replace(options, password=None, keys_only=False, known_as=""), ahead)
         self._below = below
 
     def _socket(self, deadline: float) -> Pipe:
@@ -153,27 +157,6 @@ def _tunnel(link: Link, goal: Address, deadline: float) -> Pipe:
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise CloudrunError("unreachable", host=goal.shown, detail=str(error) or type(error).__name__) from error
     return cast(Pipe, channel)
-
-
-def tcp(address: Address, deadline: float) -> Pipe:
-    """A TCP connection. Raises NotReady, CloudrunError."""
-    rest_s = max(0.5, deadline - time.monotonic())
-    try:
-        connected = socket.create_connection((address.hostname, address.port), timeout=rest_s)
-    except socket.gaierror as error:
-        raise CloudrunError("host-name-unknown", host=address.hostname, detail=error.strerror) from error
-    except (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError) as error:
-        raise NotReady(_("the connection is refused ({detail})").format(detail=error.strerror)) from error
-    except OSError as error:
-        if error.errno == errno.EHOSTUNREACH:  # said of a box whose network comes up, too
-            raise NotReady(_("it is not on the network ({detail})").format(detail=error.strerror)) from error
-        if not isinstance(error, TimeoutError):
-            raise CloudrunError("unreachable", host=address.shown, detail=error.strerror or str(error)) from error
-        detail = _("no answer within {seconds:.0f} s").format(seconds=rest_s)
-        raise CloudrunError("unreachable", host=address.shown, detail=detail) from error
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return cast(Pipe, connected)
 
 
 def _not_greeted(address: Address, first: bytes) -> Exception:

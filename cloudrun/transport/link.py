@@ -11,6 +11,7 @@ import paramiko
 
 from cloudrun.transport import legacy
 from cloudrun.transport.hostkeys import HostKey
+from cloudrun.transport.tcp import OUR_VERSION
 from cloudrun.transport.wire import WatchedSocket
 
 #: One channel's window: what may be under way at once; over a link of 200 ms it allows 40 MB/s.
@@ -32,6 +33,7 @@ class Link(paramiko.Transport):
             default_window_size=WINDOW_BYTES,
             default_max_packet_size=PACKET_BYTES,
         )
+        self.local_version = OUR_VERSION
         self.watched = socket
         self.force_sha1 = False
         self._ask_every_s = dead_after_s / 3

@@ -17,6 +17,7 @@ from cloudrun.transport.base import Address, Counts, Met, Options, TerminalSize
 from cloudrun.transport.dial import Dialler
 from cloudrun.transport.link import WINDOW_BYTES, Link
 from cloudrun.transport.tail import Tail
+from cloudrun.transport.tcp import Ahead
 
 #: Waits are cut into slices so that Ctrl-C is heard on every system.
 SLICE_S = 0.25
@@ -134,15 +135,31 @@ class SshChannel:
             self._channel.close()
 
 
+@contextlib.contextmanager
+def _beside(work: Callable[[], None] | None) -> Iterator[None]:
+    """Does it in a thread while the block waits for the network. What fails in it fails where it is needed."""
+
+    def guarded() -> None:
+        with contextlib.suppress(Exception):
+            if work is not None:
+                work()
+
+    working = threading.Thread(target=guarded, name="meanwhile", daemon=True)
+    working.start()
+    yield
+    working.join()
+
+
 class SshTransport:
     """An open way to a box."""
 
-    def __init__(self, address: Address, options: Options) -> None:
+    def __init__(self, address: Address, options: Options, ahead: Ahead | None = None) -> None:
         self.address = address
         self.counts = Counts()
-        self._dialler = Dialler(address, options)
+        self._dialler = Dialler(address, options, ahead)
         self._links: deque[Link] = deque()
-        self._connect()
+        with _beside(options.meanwhile):
+            self._connect()
 
     def _connect(self) -> Link:
         link = self._dialler.open()

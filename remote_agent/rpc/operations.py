@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 from typing import Any, Dict, List
@@ -11,18 +10,14 @@ from remote_agent.rpc.server import Call, Operation, serve
 
 
 def main(arguments: List[str]) -> int:
-    """`rpc --nonce N --agent SHA12`: says hello, then answers until stdin ends. A request in work is finished."""
-    from remote_agent.hello import say_hello
+    """`rpc --nonce N --agent SHA12 [--ask REQUEST]`: says hello, then answers until stdin ends. A request in work is finished."""
+    from remote_agent.hello import option, say_hello
     from remote_agent.protocol import wire_streams
-    parser = argparse.ArgumentParser(prog="rpc")
-    parser.add_argument("--nonce", required=True)
-    parser.add_argument("--agent", required=True)
-    options = parser.parse_args(arguments)
     _outlive_the_link()
     stream, out = wire_streams()
     try:
-        say_hello(out, options.nonce, options.agent)
-        serve(OPERATIONS, stream, out)
+        say_hello(out, option(arguments, "--nonce"), option(arguments, "--agent"))
+        serve(OPERATIONS, stream, out, option(arguments, "--ask").encode())
         out.flush()
     except BrokenPipeError:
         pass

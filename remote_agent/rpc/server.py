@@ -44,10 +44,13 @@ class Call:
 Operation = Callable[[Call], Any]
 
 
-def serve(operations: Dict[str, Operation], stream: BinaryIO, out: BinaryIO) -> None:
-    """Answers requests until the stream ends. An operation returns its result or raises AgentError."""
+def serve(operations: Dict[str, Operation], stream: BinaryIO, out: BinaryIO, first: bytes = b"") -> None:
+    """Answers `first`, where there is one, and then requests until the stream ends.
+
+    An operation returns its result or raises AgentError.
+    """
     while True:
-        line = stream.readline(MAX_REQUEST_BYTES)
+        line, first = first or stream.readline(MAX_REQUEST_BYTES), b""
         if not line:
             return
         call = Call(_parse(line), stream, out)
