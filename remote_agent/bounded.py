@@ -11,8 +11,9 @@ import select
 import signal
 import threading
 import time
-from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, Sequence
+
+from remote_agent.records import dataclass
 
 #: Children that were killed and had not gone yet; a child that hangs in the kernel goes when its mount does.
 _left: List[int] = []

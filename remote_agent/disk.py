@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from remote_agent import bounded, layout, mounts, silence
 from remote_agent.protocol import DEFAULT_MIN_FREE_BYTES, AgentError, DataDisk
+from remote_agent.records import dataclass
 
 #: Where providers mount the disk that outlives the instance's system disk.
 KNOWN = ("/root/autodl-tmp", "/workspace", "/hy-tmp")

@@ -10,13 +10,13 @@ import json
 import os
 import select
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Dict, List, Optional, Tuple
 
 from remote_agent import layout, protocol, runs
 from remote_agent.hello import option, say_hello
 from remote_agent.logreader import LogReader, Position, end_of, start_of_tail
 from remote_agent.protocol import LIVE_STATES, AgentError, FollowRequest, RunInfo, State
+from remote_agent.records import dataclass
 
 if TYPE_CHECKING:
     from remote_agent.watch import Watch

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from typing import List, Optional, Type, TypeVar
 
 from remote_agent import protocol
+from remote_agent.records import dataclass
 
 T = TypeVar("T")
 _LOG = re.compile(r"attempt-(\d{3,})\.log(?:\.(\d+))?\Z")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import BinaryIO, List, Optional, Tuple
 
 from remote_agent import layout
+from remote_agent.records import dataclass
 
 _BLOCK_BYTES = 64 * 1024
 _TRIES = 8

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import List, Optional
+
+from remote_agent.records import dataclass
 
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 

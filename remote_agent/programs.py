@@ -8,8 +8,9 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from remote_agent.records import dataclass
 
 #: How long a killed program may take to go before it counts as one that cannot be killed (a driver that hangs).
 _REAP_S = 0.3

@@ -7,16 +7,21 @@ There are dozens of them in every start of the agent, which is to answer within 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(kind: type) -> type:
-        """`@dataclass` without settings."""
+    def dataclass(kind: Optional[type] = None, *, frozen: bool = False) -> Any:
+        """`@dataclass` and `@dataclass(frozen=True)`; no other settings, fields all plain."""
+        if kind is None:
+            return partial(dataclass, frozen=frozen)
         made = dataclasses.dataclass(init=False, repr=False, eq=False)(kind)
-        made.__init__, made.__repr__, made.__eq__, made.__hash__ = _init, _repr, _eq, None
+        made.__init__, made.__repr__, made.__eq__, made.__hash__ = _init, _repr, _eq, _hash if frozen else None
+        if frozen:
+            made.__setattr__ = made.__delattr__ = _refuse
         made.__record__ = tuple((f.name, f.default, f.default_factory) for f in dataclasses.fields(made))
         return made
 
@@ -44,6 +49,14 @@ def _init(self: Any, *values: Any, **named: Any) -> None:
             raise TypeError("%s: %s is missing" % (type(self).__name__, name))
     if named:
         raise TypeError("%s knows no %s" % (type(self).__name__, ", ".join(sorted(named))))
+
+
+def _hash(self: Any) -> int:
+    return hash(tuple(getattr(self, f[0]) for f in self.__record__))
+
+
+def _refuse(self: Any, name: str, *_value: Any) -> None:
+    raise dataclasses.FrozenInstanceError("cannot change field %r" % name)
 
 
 def _repr(self: Any) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 import signal
-from dataclasses import dataclass
 from typing import Any, Optional
+
+from remote_agent.records import dataclass
 
 TAIL_BYTES = 64 * 1024
 _MAX_RECORD_BYTES = 64 * 1024

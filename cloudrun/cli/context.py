@@ -217,9 +217,12 @@ class Context:
         from cloudrun.config import paths
         from cloudrun.transport import connect
         from cloudrun.transport.base import Options
+        from cloudrun.transport.lean import import_paramiko_beside
 
         how = how or Dialling()
         with naming(host.name):
+            if not host.is_local:
+                import_paramiko_beside()  # OpenSSH is asked for the address meanwhile
             address = host.address
         asker = self.asker if how.fingerprint is None else Expecting(how.fingerprint, self.asker)
         options = Options(

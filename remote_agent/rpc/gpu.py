@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Callable, Dict, List, Optional, Set
 
 from remote_agent import gpu as cards
 from remote_agent import layout, processes, runs
 from remote_agent.protocol import LIVE_STATES, AgentError, Gpu, GpuReport, RunInfo, State
+from remote_agent.records import dataclass
 from remote_agent.rpc.request import data_dir_of
 from remote_agent.rpc.server import Call
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import traceback
 from typing import Any, BinaryIO, Callable, Dict, Optional
 
 from remote_agent.protocol import AgentError, dump_line, encode
@@ -67,6 +66,7 @@ def serve(operations: Dict[str, Operation], stream: BinaryIO, out: BinaryIO, fir
             call.error(AgentError("box-os-error", errno=error.errno, reason=error.strerror or str(error),
                                   path=str(error.filename or "")))
         except Exception as error:
+            import traceback
             call.error(AgentError("agent-defect", detail=repr(error), traceback=traceback.format_exc(limit=8)))
 
 
