@@ -44,6 +44,11 @@ ENTRIES: dict[str, Entry] = {
         N_("{host} let us in but would not start a command: {detail}"),
         N_("Does the account have a login shell? Try: ssh -p PORT USER@HOST true"),
     ),
+    "terminal-refused": Entry(
+        Exit.UNREACHABLE,
+        N_("{host} gives no terminal to a login, so a session cannot be entered from here"),
+        N_("cloudrun logs -f   (or, in the box's sshd_config: PermitTTY yes, then restart its sshd)"),
+    ),
     "no-more-sessions": Entry(
         Exit.UNREACHABLE,
         N_("{host} allows no more sessions, on further connections neither"),
@@ -52,7 +57,7 @@ ENTRIES: dict[str, Entry] = {
     "put-failed": Entry(
         Exit.BOX,
         N_("{path} could not be written on {host}: {detail}"),
-        N_("cloudrun doctor"),
+        N_("Look on the box: df -h ~; df -i ~; ls -ld ~ ~/.cloudrun   (then the same command again)"),
     ),
     "local-needs-posix": Entry(
         Exit.USAGE,

@@ -39,5 +39,7 @@ def parse_env(text: str, where: str, named_by: str = "--env-file") -> dict[str, 
 def _unquoted(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         inner = value[1:-1]
-        return inner if value[0] == "'" else re.sub(r'\\(["\\$])', r"\1", inner.replace("\\n", "\n"))
+        if value[0] == "'":
+            return inner
+        return re.sub(r'\\(["\\$n])', lambda escaped: "\n" if escaped[1] == "n" else escaped[1], inner)
     return re.split(r"\s+#", value, maxsplit=1)[0].rstrip()

@@ -12,6 +12,8 @@ import paramiko
 
 from cloudrun.i18n import _
 
+#: A server that has not said its version by then is taken for a broken one: there is another way.
+VERSION_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 30.0
 FINISH_TIMEOUT_S = 120.0
 BLOCK_BYTES = 32 * 1024
@@ -62,8 +64,9 @@ class Upload:
 
 def write(channel: paramiko.Channel, upload: Upload) -> None:
     """Over a channel on which the sftp subsystem runs. Raises one of `BROKEN`, the temporary removed where that can be helped."""
-    channel.settimeout(ANSWER_TIMEOUT_S)
+    channel.settimeout(VERSION_TIMEOUT_S)
     client = paramiko.SFTPClient(channel)
+    channel.settimeout(ANSWER_TIMEOUT_S)
     try:
         with client.open(upload.temporary, "wx") as file:
             file.set_pipelined(True)

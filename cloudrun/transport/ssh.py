@@ -158,6 +158,8 @@ class SshTransport:
         self.counts = Counts()
         self._dialler = Dialler(address, options, ahead)
         self._links: deque[Link] = deque()
+        #: False once it has turned out to be missing or broken here.
+        self._has_sftp = True
         with _beside(options.meanwhile):
             self._connect()
 
@@ -175,11 +177,19 @@ class SshTransport:
         channel, link = self._session()
         with self._translated(channel, link):
             if terminal is not None:
-                channel.get_pty(term, terminal.columns, terminal.rows)
+                self._ask_terminal(channel, terminal, term)
             channel.exec_command(command)
         self.counts.execs += 1
         self.counts.commands.append(command)
         return SshChannel(channel, link, self.address.shown)
+
+    def _ask_terminal(self, channel: paramiko.Channel, terminal: TerminalSize, term: str) -> None:
+        try:
+            channel.get_pty(term, terminal.columns, terminal.rows)
+        except paramiko.SSHException as error:
+            if not channel.get_transport().is_active():
+                raise
+            raise CloudrunError("terminal-refused", host=self.address.shown) from error
 
     def _session(self) -> tuple[paramiko.Channel, Link]:
         """A session channel; on another connection where this one may have no more (sshd's MaxSessions)."""
@@ -218,14 +228,17 @@ class SshTransport:
 
     def put(self, data: bytes, path: str, mode: int = 0o600, progress: Callable[[int], None] | None = None) -> None:
         """By SFTP; where the server has none, or one that its shell's greeting breaks, through the stdin of a command."""
-        try:
-            self._put_by_sftp(sftp.Upload(data, path, mode, progress))
-        except CloudrunError:
-            raise
-        except sftp.BROKEN:
-            if not self._is_open():
-                raise CloudrunError("connection-lost", host=self.address.shown) from None
-            self._put_by_exec(sftp.Upload(data, path, mode, progress))
+        if self._has_sftp:
+            try:
+                self._put_by_sftp(sftp.Upload(data, path, mode, progress))
+                return
+            except CloudrunError:
+                raise
+            except sftp.BROKEN:
+                if not self._is_open():
+                    raise CloudrunError("connection-lost", host=self.address.shown) from None
+                self._has_sftp = False
+        self._put_by_exec(sftp.Upload(data, path, mode, progress))
 
     def _put_by_sftp(self, upload: sftp.Upload) -> None:
         channel, link = self._session()

@@ -76,6 +76,7 @@ def test_no_sync_needs_to_know_where(tmp_path: Path) -> None:
 def test_environment_files() -> None:
     text = "\n# note\nA=1\nexport B = two words # note\nC='$x # y'\nD=\"q\\\"\\n\"\nE=\nF=a#b\n"
     assert parse_env(text, "f") == {"A": "1", "B": "two words", "C": "$x # y", "D": 'q"\n', "E": "", "F": "a#b"}
+    assert parse_env('G="a\\\\nb \\$HOME"\n', "f") == {"G": "a\\nb $HOME"}  # the backslash itself was escaped, not the n
 
 
 def test_an_error_in_an_environment_file_never_shows_what_stands_there() -> None:

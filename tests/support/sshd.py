@@ -58,9 +58,9 @@ class SshBox:
         pairs = " ".join(f'{name}="{value}"' for name, value in variables.items())
         config = folder / "sshd_config"
         config.write_text(
-            f"{settings}\nPort {self.port}\nListenAddress 127.0.0.1\nHostKey {self.host_key}\n"
+            f"MaxStartups 200\n{settings}\nPort {self.port}\nListenAddress 127.0.0.1\nHostKey {self.host_key}\n"
             f"AuthorizedKeysFile {authorized}\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
-            f"PasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 200\n"
+            f"PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             f"Subsystem sftp {sftp}\nSetEnv {pairs}\n"
         )
         self.config = config

@@ -1,0 +1,123 @@
+"""Images of the field: a Python too old beside a good one, conda that PATH does not know, no screen, homes that take nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cloudrun.errors import Exit
+from tests.box.test_odd_shells import whole_way
+from tests.support.cli import Laptop
+from tests.support.oddbox import bin_of, python, without
+from tests.support.sshd import SshBox
+from tests.support.waiting import wait_for
+
+#: No Python of this machine's own: those of the box are on its PATH or in its home.
+NO_PYTHON = without("python3", "python", "python3.10", "python3.11", "python3.12", "python3.13", "python3.8", "python3.9")
+BASE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def test_python_3_9_with_tmux_and_no_screen(tmp_path: Path, cloudrun: Laptop) -> None:
+    """The commonest image: nothing is installed, and it is tmux that serves."""
+    programs = bin_of(tmp_path / "bin", python3=python("3.9"))
+    box = SshBox(tmp_path / "box", path=f"{programs}:{BASE_PATH}", mounts=without("screen") + NO_PYTHON).start()
+    try:
+        whole_way(cloudrun, box)
+        launched = cloudrun.run("launch", "other", "--wait", "0.2", "--", "python3", "-c",
+                                "import sys, time; print(sys.version); time.sleep(60)")
+        assert "tmux" in launched.out
+        assert "nstall" not in launched.err
+        wait_for(lambda: "3.9." in cloudrun.run("logs", "other").out)
+        assert cloudrun.state("other")["backend"] == "tmux"
+        found = {check["name"]: check for check in cloudrun.json("doctor", code=None)["checks"]}
+        assert "3.9" in found["python"]["found"]
+        assert "tmux" in found["sessions"]["found"]
+    finally:
+        box.stop()
+
+
+def test_python_3_6_beside_one_in_miniconda_that_only_interactive_shells_know(tmp_path: Path, cloudrun: Laptop) -> None:
+    programs = bin_of(tmp_path / "bin", python3=python("3.6"), python=python("3.6"))
+    box = SshBox(tmp_path / "box", path=f"{programs}:{BASE_PATH}", mounts=NO_PYTHON)
+    bin_of(box.home / "miniconda3" / "bin", python=python("3.10"), python3=python("3.10"))
+    (box.home / ".bashrc").write_text('[ -z "$PS1" ] && return\nexport PATH=$HOME/miniconda3/bin:$PATH\n')
+    box.start()
+    try:
+        cloudrun.add(box)
+        cloudrun.json("launch", "exp", "--wait", "0.2", "--backend", "detached", "--", "python", "-c",
+                      "import sys, time; print(sys.version, '第1轮'); time.sleep(60)")
+        said = wait_for(lambda: cloudrun.run("logs", "exp").out)
+        # `python` is 3.6 on PATH, and that is what the login's PATH says: what a run gets is what the doctor shows.
+        found = {check["name"]: check for check in cloudrun.json("doctor", code=None)["checks"]}
+        assert "3.10" in found["python"]["found"]
+        assert found["training-python"]["params"]["version"].rpartition(".")[0] in said
+        assert "第1轮" in said
+    finally:
+        box.stop()
+
+
+def test_only_a_python_that_is_too_old_is_said_with_what_was_tried(tmp_path: Path, cloudrun: Laptop) -> None:
+    programs = bin_of(tmp_path / "bin", python3=python("3.6"))
+    if Path("/root/miniconda3").exists() or Path("/opt/conda").exists():
+        pytest.fail("this machine has a conda of its own, which the box would find")
+    box = SshBox(tmp_path / "box", path=f"{programs}:{BASE_PATH}", mounts=NO_PYTHON).start()
+    try:
+        cloudrun.add(box)
+        done = cloudrun.run("ps", code=Exit.AGENT)
+        assert "no Python 3.8 or newer" in done.err
+        assert "3006" not in done.err
+        assert "3.6" in done.err
+        assert "cloudrun host set box --python" in done.err
+    finally:
+        box.stop()
+
+
+def test_a_python_without_zlib_and_ssl_serves(tmp_path: Path, cloudrun: Laptop) -> None:
+    """Built by hand on a bare image: the agent comes as a zip and must not need them once it is there, or say so."""
+    crippled = tmp_path / "bin" / "python3"
+    crippled.parent.mkdir()
+    code = "import sys; sys.modules['zlib'] = sys.modules['ssl'] = sys.modules['bz2'] = None"
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "crippled.pth").write_text(code + "\n")
+    crippled.write_text(f'#!/bin/sh\nexec {python("3.9")} "$@"\n')
+    crippled.chmod(0o755)
+    box = SshBox(tmp_path / "box", path=f"{crippled.parent}:{BASE_PATH}", mounts=NO_PYTHON).start()
+    try:
+        cloudrun.add(box)
+        assert cloudrun.json("ps") == {"runs": [], "errors": []}
+    finally:
+        box.stop()
+
+
+def test_a_read_only_home_serves_what_needs_no_code_there_and_says_the_rest(tmp_path: Path, cloudrun: Laptop) -> None:
+    (tmp_path / "tmp").mkdir()
+    home = tmp_path / "box" / "home"
+    box = SshBox(tmp_path / "box", env={"TMPDIR": str(tmp_path / "tmp")},
+                 mounts=f"mount --bind {home} {home}\nmount -o remount,ro,bind {home}\n").start()
+    try:
+        cloudrun.add(box)
+        assert cloudrun.json("ps") == {"runs": [], "errors": []}  # the agent lies elsewhere
+        done = cloudrun.run("launch", "exp", "--", "sleep", "60", code=Exit.BOX)
+        assert "ead-only" in done.err
+        assert str(home) in done.err
+        assert not list(box.data.rglob("state.json"))
+        told = cloudrun.json("launch", "exp", "--no-sync", "--workdir", str(box.data), "--wait", "0.2", "--", "sleep", "60")
+        assert told["state"] == "running"  # code that is there already needs no home
+    finally:
+        box.stop()
+
+
+def test_a_full_home_is_said_with_what_to_look_at(tmp_path: Path, cloudrun: Laptop) -> None:
+    home = tmp_path / "box" / "home"
+    box = SshBox(tmp_path / "box", mounts=f"mount -t tmpfs -o size=64k tmpfs {home}\n"
+                                          f"head -c 65536 /dev/zero >{home}/filled || true\n").start()
+    try:
+        cloudrun.add(box)
+        done = cloudrun.run("ps", code=Exit.BOX)
+        assert "No space left on device" in done.err
+        assert "df -h ~" in done.err
+        assert str(home) in done.err
+    finally:
+        box.stop()

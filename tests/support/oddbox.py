@@ -1,0 +1,46 @@
+"""Boxes whose images are odd: another login shell, programs that are not there, Pythons that nobody wants."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.support.sshd import SshBox, program
+
+PYENV = Path("/root/.pyenv/versions")
+
+
+def shell_box(folder: Path, shell: str, *, mounts: str = "", **settings: Any) -> SshBox:
+    """Its login shell is that program (root only: an account file of its own is laid over this machine's)."""
+    folder.mkdir(parents=True)
+    lines = []
+    for line in Path("/etc/passwd").read_text().splitlines():
+        fields = line.split(":")
+        if fields[0] == getpass.getuser():
+            fields[6] = shell
+        lines.append(":".join(fields) + "\n")
+    (folder / "passwd").write_text("".join(lines))
+    (folder / "passwd").chmod(0o644)
+    return SshBox(folder, mounts=f"mount --bind {folder}/passwd /etc/passwd\n{mounts}", **settings)
+
+
+def without(*names: str) -> str:
+    """Mount lines: these programs are not there (what stands in their place cannot be run)."""
+    found = [path for name in names if (path := shutil.which(name, path="/usr/bin:/bin:/usr/local/bin"))]
+    return "".join(f"mount --bind /dev/null {Path(path).resolve()}\n" for path in found)
+
+
+def python(version: str) -> Path:
+    """An interpreter of that version (`3.9`); the newest of it. Falls back on what is on PATH."""
+    kept = sorted(PYENV.glob(f"{version}.*/bin/python{version}"))
+    return kept[-1] if kept else Path(program(f"python{version}"))
+
+
+def bin_of(folder: Path, **programs: Path) -> Path:
+    """A folder for PATH with these programs in it, by those names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, goal in programs.items():
+        (folder / name).symlink_to(goal)
+    return folder
