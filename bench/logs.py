@@ -30,8 +30,8 @@ def bulk(world: World) -> Iterator[Contest]:
         run.end()
         path = f"{run.run.logs}/attempt-001.log"
         cat = ["ssh", "box", "cat", path]
-        ours = world.cloudrun("logs", "exp_bulk", "--raw", "-n", "100000000")
-        lines = world.cloudrun("logs", "exp_bulk", "-n", "100000000")
+        ours = world.cloudrun("logs", "exp_bulk", "--raw", "-n", "1000000000")
+        lines = world.cloudrun("logs", "exp_bulk", "-n", "1000000000")
         bare = [sys.executable, str(ROOT / "bench" / "bare_paramiko.py"), str(box.port), box.user, str(box.key), path]
         wanted = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         for argv in (cat, ours, lines, bare):

@@ -225,7 +225,8 @@ class _Ending:
 
 
 def _send(out: BinaryIO, header: Dict[str, Any], payload: bytes = b"") -> None:
-    out.write(protocol.dump_frame(header, payload))
+    out.write(protocol.frame_header(header, payload))
+    out.write(payload)
     out.flush()
 
 

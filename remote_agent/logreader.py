@@ -129,6 +129,9 @@ def start_of_tail(run: layout.Run, end: Position, lines: int, one: bool = False)
 
     Reads back by blocks, and no further than `MAX_TAIL_BYTES`, or `MAX_LINE_BYTES` for each line where that is more.
     """
+    whole = _no_more_than(run, end, lines, one)
+    if whole is not None:
+        return whole
     wanted, budget, attempt = lines, max(MAX_TAIL_BYTES, lines * MAX_LINE_BYTES), end.attempt
     start = end
     earlier = [number for number in run.logged_attempts() if number < attempt]
@@ -141,6 +144,20 @@ def start_of_tail(run: layout.Run, end: Position, lines: int, one: bool = False)
         if wanted <= 0 or budget <= 0:
             break
     return start
+
+
+def _no_more_than(run: layout.Run, end: Position, most_bytes: int, one: bool) -> Optional[Position]:
+    """The beginning of all that there is before `end`, where that is no more than so many bytes and so many lines at most."""
+    numbers = [end.attempt] if one else [number for number in run.logged_attempts() if number <= end.attempt]
+    first, size = end, 0
+    for number in sorted(numbers, reverse=True):
+        last = end.offset if number == end.attempt else end_of(run, number)
+        parts = [part for part in run.log_parts(number) if part.offset < last]
+        if parts:
+            first, size = Position(number, parts[0].offset), size + last - parts[0].offset
+        if size > most_bytes:
+            return None
+    return first if size else None
 
 
 def _back(run: layout.Run, last: Position, lines: int, budget: int) -> Tuple[int, int, int]:

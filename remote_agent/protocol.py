@@ -553,7 +553,12 @@ def dump_line(message: Dict[str, Any]) -> bytes:
 
 def dump_frame(header: Dict[str, Any], payload: bytes = b"") -> bytes:
     """A frame: header line with the payload's length, then the payload."""
-    return dump_line(dict(header, length=len(payload))) + payload
+    return frame_header(header, payload) + payload
+
+
+def frame_header(header: Dict[str, Any], payload: bytes) -> bytes:
+    """The header line alone, for who writes a large payload behind it without a copy."""
+    return dump_line(dict(header, length=len(payload)))
 
 
 MAX_HEADER_BYTES = 1 << 20

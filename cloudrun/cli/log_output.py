@@ -15,6 +15,9 @@ from cloudrun.cli.terminal_filter import TerminalFilter, last_state, plain
 
 #: A line longer than this leaves in pieces; of a bar that never ends its line, only the last state is kept.
 LONGEST_LINE_BYTES = 1 << 20
+#: Bytes whose lines are not shown just as they are: controls, but tab and newline.
+_CONTROLS = bytes([*range(9), *range(11, 32), 127])
+_C1 = re.compile("[\x80-\x9f]")
 
 
 class Sink(Protocol):
@@ -133,6 +136,11 @@ class LineReader:
         #: Bytes of the line that are no longer held: states of a bar that later ones replaced.
         self._dropped = 0
 
+    @property
+    def in_line(self) -> bool:
+        """Whether the beginning of a line is held."""
+        return bool(self._held or self._dropped)
+
     def feed(self, attempt: int, offset: int, data: bytes) -> Iterator[Line]:
         """Lines that are finished now. `offset` is that of the first byte of `data`."""
         if not self._held and not self._dropped:
@@ -167,6 +175,18 @@ class LineReader:
             yield self._take(_character_start(self._held), whole=False, skip=0)
 
 
+def as_it_is(data: bytes) -> str | None:
+    """The text of whole lines in which nothing has to be left out or replaced; None where something has. Most logs are such,
+    and line by line their gigabytes would take many times longer."""
+    if len(data.translate(None, _CONTROLS)) != len(data):
+        return None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if not data.isascii() and _C1.search(text) else text
+
+
 def _character_start(held: bytearray) -> int:
     """The end of the last whole UTF-8 character; where there is none nearby, the end."""
     for back in range(1, 4):
@@ -184,6 +204,13 @@ class Matching:
         self.found = 0
         self._pattern = pattern
         self._held: deque[Line] | None = None if last is None else deque(maxlen=last)
+
+    def among(self, attempt: int, offset: int, text: str) -> Iterator[Line]:
+        """Lines of a text of whole lines that match; they are not counted yet (see `pick`)."""
+        for line in text.split("\n")[:-1]:
+            if self._pattern.search(line):
+                yield Line(attempt, offset, line, whole=True)
+            offset += len(line.encode()) + 1
 
     def pick(self, lines: Iterator[Line]) -> Iterator[Line]:
         """Those that may be shown now."""
@@ -212,7 +239,20 @@ class LineSink:
         self._in_line = False
 
     def data(self, attempt: int, offset: int, data: bytes) -> None:
-        self._show(self._lines.feed(attempt, offset, data))
+        # The line that is held ends at `first`; what comes behind `last` begins one.
+        first, last = data.find(b"\n") + 1 if self._lines.in_line else 0, data.rfind(b"\n") + 1
+        text = as_it_is(data[first:last]) if first < last else None
+        if text is None:
+            self._show(self._lines.feed(attempt, offset, data))
+            return
+        if first:
+            self._show(self._lines.feed(attempt, offset, data[:first]))
+        if self._wanted is not None:
+            self._show(self._wanted.among(attempt, offset + first, text))
+        else:
+            self._out.text(text)
+            self._in_line = False
+        self._show(self._lines.feed(attempt, offset + last, data[last:]))
 
     def cut(self) -> None:
         self._show(self._lines.flush())

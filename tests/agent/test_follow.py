@@ -373,6 +373,21 @@ def test_very_many_lines_are_not_cut_short(tmp_path: Path) -> None:
     assert start_of_tail(run, end(run, 1), 99_999) == Position(1, 400)
 
 
+@pytest.mark.parametrize(("attempts", "one", "wanted"), [
+    ({1: [b"a\nb\n"], 2: [b"c\n"]}, False, Position(1, 0)),
+    ({1: [b"a\nb\n"], 2: [b"c\n"]}, True, Position(2, 0)),
+    ({1: [b"a\n"], 2: [b""]}, False, Position(1, 0)),
+    ({1: [b""], 2: [b"c\n"]}, False, Position(2, 0)),
+    ({2: [b""]}, False, Position(2, 0)),
+])
+def test_more_lines_than_there_are_bytes_are_all(
+    tmp_path: Path, attempts: dict[int, list[bytes]], one: bool, wanted: Position
+) -> None:
+    run = logged(tmp_path, attempts)
+    assert start_of_tail(run, end(run, 2), 10**12, one=one) == wanted
+    assert start_of_tail(run, end(run, 2), 4, one=one) == wanted  # counted
+
+
 def test_a_part_that_is_rotated_away_while_the_last_lines_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = logged(tmp_path, {1: [b"a\nb\n", b"c\n", b"d\n"]})
     parts = run.log_parts(1)

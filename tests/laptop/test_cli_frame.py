@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +67,16 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = set(done.stderr.replace("'", "").strip("[]\n").split(", "))
     assert not loaded & {"paramiko", "cryptography", "jinja2", "torch", "libtmux", "tomlkit", "msgspec", "pathspec", "asyncio"}
     assert not [name for name in loaded if name.split(".")[0] == "rich" or name in ("cloudrun.cli.launch", "cloudrun.errors.box")]
+
+
+@pytest.mark.parametrize("words", [["ps", "--json"], ["gpu", "-H", "x", "--json"], ["logs", "exp", "--json"]])
+def test_a_plain_command_line_is_read_without_pydantic(words: list[str], tmp_path: Path) -> None:
+    script = f"import sys; from cloudrun.cli.main import run; run({words!r}); print(sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                          env={**os.environ, "CLOUDRUN_CONFIG_DIR": str(tmp_path)})
+    assert json.loads(done.stdout)["error"]["exit_code"] == 7  # it went as far as the hosts
+    loaded = set(done.stderr.replace("'", "").strip("[]\n").split(", "))
+    assert not loaded & {"pydantic", "rich", "paramiko", "jinja2"}
 
 
 def test_every_command_of_the_table_is_there_and_says_what_the_table_says(cloudrun: Laptop) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from cloudrun.agent import archive
-from cloudrun.agent.client import AgentClient
+from cloudrun.agent.client import AgentClient, Question
 from cloudrun.agent.follow import FollowStream, open_follow
 from cloudrun.errors import CloudrunError
 from cloudrun.transport.base import Address, Channel, Counts
@@ -119,6 +120,30 @@ def test_nothing_is_sent_before_the_hello() -> None:
     box = Box(lambda nonce: Script([BANNER, hello(nonce)]))
     AgentClient.open(box, None)
     assert box.channels[0].sent == b""
+
+
+def test_a_question_asked_ahead_travels_with_the_start_and_is_not_asked_again() -> None:
+    commands: list[str] = []
+
+    class Listening(Box):
+        def exec(self, command: str, terminal: Any = None, term: str = "") -> Channel:
+            commands.append(command)
+            return super().exec(command, terminal, term)
+
+    def opened(*after: bytes) -> tuple[AgentClient, Box]:
+        box = Listening(lambda nonce: Script([hello(nonce), *after]))
+        return AgentClient.open(box, None, ahead=Question("ps", {"archived": False, "data_dir": "/it's/数据"})), box
+
+    asked, box = opened(line(id=0, result=["a run"]), line(id=1, result=["two"]))
+    assert asked.call("ps", {"archived": False, "data_dir": "/it's/数据"}) == ["a run"]
+    assert box.channels[0].sent == b""
+    assert json.loads(shlex.split(commands[0])[-1]) == {"id": 0, "op": "ps", "archived": False, "data_dir": "/it's/数据"}
+    assert asked.call("ps", {"archived": False, "data_dir": "/it's/数据"}) == ["two"]  # a second time it is asked anew
+    assert json.loads(box.channels[0].sent)["id"] == 1
+
+    other, box = opened(line(id=0, result=["a run"]), line(id=1, result="of the other question"))
+    assert other.call("ps", {"archived": True}) == "of the other question"
+    assert json.loads(box.channels[0].sent) == {"id": 1, "op": "ps", "archived": True}
 
 
 def test_events_come_in_order_and_what_is_not_ours_is_passed_over() -> None:

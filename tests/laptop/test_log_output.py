@@ -56,6 +56,28 @@ def test_into_a_pipe_goes_the_last_state_of_each_line(data: bytes, wanted: str, 
     assert through(LineSink, data, cuts).decode() == wanted
 
 
+PLAIN = st.lists(st.sampled_from([b"plain line\n", "第 3 轮\n".encode(), b"\n", b"half", b"\tx\n"]), max_size=6)
+SPECIAL = st.sampled_from([
+    b"", b" 1%\r 2%\n", b"\x1b[32mgreen\x1b[0m\n", b"\x00", "\x9b31m".encode(), b"\xff\n", b"\x7f\n", b"a\b\n", "线".encode()[:2],
+])
+
+
+@settings(max_examples=120, deadline=None)
+@given(before=PLAIN, special=SPECIAL, after=PLAIN, cuts=st.lists(st.integers(0, 80), max_size=3),
+       pattern=st.sampled_from([None, "e", "^$", "轮"]))
+def test_large_pieces_are_shown_as_byte_by_byte(
+    before: list[bytes], special: bytes, after: list[bytes], cuts: list[int], pattern: str | None
+) -> None:
+    """Whole lines of plain text go out at once; nobody may see a difference."""
+    data = b"".join([*before, special, *after])
+
+    def shown(edges: list[int]) -> tuple[bytes, int]:
+        wanted = Matching(re.compile(pattern)) if pattern is not None else None
+        return through(LineSink, data, edges, wanted), wanted.found if wanted else 0
+
+    assert shown(cuts) == shown(list(range(len(data))))
+
+
 @settings(max_examples=20, deadline=None)
 @given(cuts=st.lists(st.integers(0, 400), max_size=8))
 def test_a_terminal_shows_the_bars_and_the_colours(cuts: list[int]) -> None:
