@@ -85,6 +85,7 @@ def test_a_full_server_is_waited_for(tmp_path: Path, cloudrun: Laptop) -> None:
     waiting = [socket.create_connection(("127.0.0.1", box.port)) for _number in range(2)]
     try:
         cloudrun.know(box)
+        assert {one.recv(4) for one in waiting} == {b"SSH-"}  # it counts them by now
         asking = cloudrun.start("ps", "--json")
         assert asking.stderr is not None
         assert b"too many logins" in asking.stderr.readline()
