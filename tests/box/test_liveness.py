@@ -22,7 +22,7 @@ from cloudrun.transport.base import Address
 from tests.support.cli import Laptop
 from tests.support.connecting import address, options
 from tests.support.cutting import Cutting
-from tests.support.sshd import SshBox, free_port
+from tests.support.sshd import SshBox, free_port, program
 from tests.support.waiting import wait_for
 
 
@@ -218,6 +218,21 @@ def test_how_long_a_box_is_waited_for_can_be_said_anywhere_in_the_line(cloudrun:
         assert cloudrun.json(*words, code=10)["error"]["code"] == "unreachable"
         assert time.monotonic() - began < 3
     assert "takes seconds" in cloudrun.run("ps", "--connect-timeout", "soon", code=2).err
+
+
+def test_the_connect_timeout_of_the_ssh_configuration_counts(
+    cloudrun: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(f"Host away\n  HostName 127.0.0.1\n  Port {free_port()}\n  ConnectTimeout 1\n")
+    (tmp_path / "bin").mkdir()
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text(f'#!/bin/sh\nexec {program("ssh")} -F {tmp_path}/config "$@"\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    cloudrun.run("host", "add", "box", "ssh away", "--no-connect")
+    began = time.monotonic()
+    assert cloudrun.json("ps", code=10)["error"]["code"] == "unreachable"
+    assert time.monotonic() - began < 6  # not the twenty seconds that we would wait by ourselves
 
 
 def test_the_ssh_configuration_may_want_to_know_sooner(box: SshBox, laptop: Path, frozen: Callable[[], None]) -> None:
