@@ -15,6 +15,7 @@ from remote_agent import protocol
 
 #: An answer longer than this is no answer of ours.
 MAX_LINE_BYTES = 64 << 20
+MOST_AT_ONCE_BYTES = 256 * 1024
 
 
 class ChannelReader:
@@ -85,7 +86,8 @@ class ChannelReader:
                 if header["kind"] != "data" or not self._held:
                     raise
                 length = len(self._held)
-            payload = bytes(self._held[:length])
+            with memoryview(self._held) as held:
+                payload = bytes(held[:length])
             del self._held[:length]
             return header, payload
 
@@ -108,7 +110,7 @@ class ChannelReader:
             raise ValueError(_("not our words: {line!r}").format(line=line[:80]))
 
     def _more(self, deadline: float) -> None:
-        data = self.channel.receive(timeout_s=max(0.0, deadline - self._clock()))
+        data = self.channel.receive(MOST_AT_ONCE_BYTES, max(0.0, deadline - self._clock()))
         if not data:
             raise EOFError
         self._held += data

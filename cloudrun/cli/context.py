@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -56,6 +57,8 @@ class Dialling:
     fingerprint: str | None = None
     #: This key and nothing else, to see whether the box takes it.
     only_key: Path | None = None
+    #: What will be shown is laid out: what that takes is loaded while the network is waited for.
+    laid_out: bool = False
 
 
 @contextmanager
@@ -67,6 +70,15 @@ def naming(host: str, **more: str) -> Iterator[None]:
         for key, value in {"host_name": host, **more}.items():
             error.params.setdefault(key, value)
         raise
+
+
+def _load(*, laid_out: bool) -> None:
+    """What nearly every command needs once the box answers."""
+    from cloudrun.agent import archive, client, follow  # noqa: F401
+
+    archive.installed()
+    if laid_out:
+        from rich import console, table, text  # noqa: F401
 
 
 class Context:
@@ -230,20 +242,12 @@ class Context:
             connect_timeout_s=self.connect_timeout_s or address.connect_timeout_s or how.timeout_s or CONNECT_TIMEOUT_S,
             say=self.say,
             own_key=paths.own_key_file(), replace_key_of=how.replace_key_of, known_as=how.known_as,
-            password=how.password, keys_only=how.only_key is not None, meanwhile=self._meanwhile,
+            password=how.password, keys_only=how.only_key is not None, meanwhile=partial(_load, laid_out=how.laid_out),
         )
         with naming(host.name):
             if how.only_key is not None:
                 address, options = replace(address, keys=(how.only_key,), identities_only=True), replace(options, own_key=None)
             return connect(address, options)
-
-    def _meanwhile(self) -> None:
-        """What nearly every command needs once the box answers, loaded while that is waited for."""
-        from cloudrun.agent import archive, client, follow  # noqa: F401
-
-        archive.installed()
-        if not self.json:
-            from rich import console, table, text  # noqa: F401
 
     def forget_typed(self) -> None:
         """What was typed as a secret in this invocation is kept no longer."""
@@ -276,7 +280,7 @@ class Context:
     ) -> Iterator[Box]:
         """The box with its agent: one connection, one exec, for as long as the block lasts. `ahead`: what will be asked first
         (see `AgentClient.open`), made when the connection stands."""
-        transport = self.connect(host, Dialling(timeout_s=timeout_s))
+        transport = self.connect(host, Dialling(timeout_s=timeout_s, laid_out=not self.json))
         try:
             from cloudrun.agent.client import AgentClient  # it was loaded while the network was waited for
 

@@ -79,7 +79,10 @@ class SshChannel:
             return self._next(max_bytes, timeout_s)
         if not self._held:
             # All that is there: paramiko moves what stays in its buffer at each read, which costs dearly in small bites.
-            self._held = memoryview(self._next(WINDOW_BYTES, timeout_s))
+            data = self._next(WINDOW_BYTES, timeout_s)
+            if len(data) <= max_bytes:
+                return data
+            self._held = memoryview(data)
         taken = bytes(self._held[:max_bytes])
         self._held = self._held[max_bytes:]
         return taken
