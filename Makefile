@@ -14,7 +14,7 @@ help:
 	@echo "make test      the whole suite"
 	@echo "make check     ruff, mypy, import-linter, then the whole suite"
 	@echo "make campaign  the long repetitions (an hour and more)"
-	@echo "make bench     the benchmarks of bench/"
+	@echo "make bench     the benchmarks of bench/ (ten minutes); prints the table of docs/BENCHMARKS.md"
 
 env: $(STAMP)
 
@@ -52,8 +52,11 @@ check: lint test
 campaign: parts env
 	$(BIN)/python -m pytest -m campaign --timeout=7200
 
-bench: parts env
-	@for b in bench/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+bench:
+	@bash tests/parts.sh rsync:rsync
+	@$(MAKE) --no-print-directory env
+	$(BIN)/python -m bench.tee
+	$(BIN)/python -m bench.cli --markdown
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .demo

@@ -46,14 +46,14 @@ def bulk(world: World) -> Iterator[Contest]:
 
 
 def _fill(run: WrittenRun) -> None:
-    chance, written = random.Random(7), 0
-    while written < BULK_BYTES:
-        block = b"".join(
-            b"epoch %03d step %07d loss=%.6f lr=%.3e grad_norm=%.4f it/s=%.2f\n" % (
-                written // 1_000_000, written, chance.random(), chance.random(), chance.random(), chance.random() * 20)
-            for _line in range(20_000))[: BULK_BYTES - written]
-        run.write(block)
-        written += len(block)
+    """Lines as a training prints them; after ten megabytes they come again."""
+    chance = random.Random(7)
+    block = b"".join(
+        b"epoch %03d step %07d loss=%.6f lr=%.3e grad_norm=%.4f it/s=%.2f\n" % (
+            step // 1000, step, chance.random(), chance.random(), chance.random(), chance.random() * 20)
+        for step in range(140_000))
+    for written in range(0, BULK_BYTES, len(block)):
+        run.write(block[: BULK_BYTES - written])
 
 
 def line(world: World) -> Iterator[Contest]:

@@ -1,6 +1,6 @@
 """The agent's tee beside GNU `tee -a`: time for a flood, processor time for 10,000 lines a second.
 
-Run: python bench/tee.py [pairs]. Pairs are interleaved; medians, spreads and ratios are printed and nothing is asserted.
+Run: python -m bench.tee [pairs]. Pairs are interleaved; medians, spreads and ratios are printed and nothing is asserted.
 """
 
 from __future__ import annotations

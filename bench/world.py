@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +70,9 @@ class World:
             stdout=subprocess.PIPE, text=True)
         self.helpers.append(link)
         assert link.stdout is not None
-        self._known(name, box, int(link.stdout.readline()))
+        port = int(link.stdout.readline())
+        _check_delay(port, self.FAR_MS / 1000)
+        self._known(name, box, port)
 
     def _known(self, name: str, box: SshBox, port: int) -> None:
         ssh = Path(self.laptop.env["HOME"]) / ".ssh"
@@ -104,6 +108,17 @@ class World:
         for box in self.boxes:
             box.stop()
         end_processes_of(Path(self.laptop.env["HOME"]))
+
+
+def _check_delay(port: int, round_trip_s: float) -> None:
+    """The first word of a server comes two round trips after one began to connect. Raises AssertionError."""
+    took_s = []
+    for _try in range(5):
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port)) as caller:
+            assert caller.recv(4) == b"SSH-"
+        took_s.append(time.monotonic() - began)
+    assert 2 * round_trip_s <= min(took_s) < 2.4 * round_trip_s, took_s
 
 
 def _program(path: Path, body: str) -> None:

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Brings the real parts where they are missing and may be installed: root on Debian or Ubuntu. Says what is missing else.
+# Arguments: more of them, as PROGRAM:PACKAGE.
 set -u
+more="$*"
 missing() {
   local program package
-  for pair in sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client screen:screen tmux:tmux git:git ps:procps unshare:util-linux; do
+  for pair in sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client screen:screen tmux:tmux git:git ps:procps unshare:util-linux $more; do
     program=${pair%%:*} package=${pair#*:}
     PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || echo "$package"
   done | sort -u
