@@ -111,14 +111,16 @@ class _ByLibtmux:
 
     def session(self, name: str, window: str, command: str) -> str:
         try:
-            self._session = self._server.new_session(name, window_name=window, window_command=command)
+            self._server.new_session(name, window_name=window, window_command=command)
         except (self._failure, IndexError) as error:  # IndexError: a session that was gone before tmux printed it
             return str(error)
+        except ValueError:  # it cannot read what tmux printed where a folder's name has a line break; the session is there
+            pass
         return ""
 
     def window(self, name: str, window: str, command: str) -> str:
-        # Session.new_window would look the window up again, past the door.
-        return "\n".join(self._session.cmd("new-window", "-d", "-n", window, command).stderr)
+        # By the server: a Session would be looked up again, past the door, and is not to be had after a ValueError.
+        return "\n".join(self._server.cmd("new-window", "-d", "-n", window, command, target="=%s:" % name).stderr)
 
 
 def _libtmux_is_there() -> bool:

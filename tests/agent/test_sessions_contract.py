@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,6 +169,31 @@ def test_the_windows_beside_see_their_arguments_too(multiplexer: Backend, home: 
     assert account_of(home / "m")["argv"] == awkward
     assert account_of(home / "l")["argv"] == ["log"]
     assert len(processes.children()[found.pid]) == 3
+
+
+def test_a_folder_whose_name_has_a_line_break(backend: Backend, home: Path) -> None:
+    folder = home / "two\nlines"
+    folder.mkdir()
+    found = backend.start(plan(home, cwd=str(folder), train=witness(home / "t")), DEADLINE_S)
+    assert account_of(home / "t")["cwd"] == str(folder)
+    assert backend.find("train1") == found
+    backend.end("train1")
+    assert everything_of(home) == []
+
+
+def test_what_libtmux_cannot_read_costs_no_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It splits what tmux prints by lines: a folder with a line break in its name, entered in time, is a field too few."""
+    import libtmux
+
+    making = libtmux.Server.new_session
+
+    def unreadable(*words: Any, **settings: Any) -> None:
+        making(*words, **settings)
+        raise ValueError("zip() argument 2 is shorter than argument 1")
+
+    monkeypatch.setattr(libtmux.Server, "new_session", unreadable)
+    found = tmux.Tmux(by_libtmux=True).start(plan(home), DEADLINE_S)
+    assert len(processes.children()[found.pid]) == 3  # the windows beside are there as well
 
 
 @pytest.mark.parametrize("program", [["/no/such/program"], ["false"]])
