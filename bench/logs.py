@@ -67,7 +67,7 @@ def line(world: World) -> Iterator[Contest]:
         for argv in (["ssh", "box", "tail", "-F", f"{tailed.run.logs}/attempt-001.log"],
                      world.cloudrun("logs", "-f", "exp_followed")):
             readers.append(subprocess.Popen(argv, env=world.env(), cwd=world.laptop.project, stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+                                            stdout=subprocess.PIPE))
         for reader in readers:
             _line_of(reader)
         yield Contest("a line from the box to the screen: `logs -f` / `ssh box tail -F`", partial(_shown, tailed, readers[0]),
