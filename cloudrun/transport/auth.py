@@ -56,6 +56,7 @@ class Login:
         self._candidates: Iterator[Candidate] | None = None
         self._proven: Callable[[Link], Any] | None = None
         self._tried: list[str] = []
+        self._tried_again: set[str] = set()
         self._problems: list[CloudrunError] = []
         self._methods: list[str] = []
         self._typed: str | None = None
@@ -69,6 +70,8 @@ class Login:
         elif not (self._by_keys(link) or self._by_typing(link)):
             raise self._refused()
         if not link.is_authenticated():
+            if not link.is_active():  # cut off just now: nobody has refused anything
+                raise LinkLost
             raise self._refused()
 
     # ------------------------------------------------------------------------------------------------- keys
@@ -98,6 +101,13 @@ class Login:
         try:
             if not self._guarded(link, offer):
                 return False
+        except LinkLost:
+            # Hung up because of this key, or cut off by chance? It gets one more try on the next connection.
+            if candidate.label not in self._tried_again:
+                self._tried_again.add(candidate.label)
+                again = Candidate(candidate.label, _just(key), candidate.blob)
+                self._candidates = itertools.chain([again], self._candidates or ())
+            raise
         except _OldServer as error:
             self._candidates = itertools.chain([Candidate(candidate.label, _just(key), candidate.blob)], self._candidates or ())
             raise LinkLost from error
@@ -134,6 +144,8 @@ class Login:
                 raise LinkLost from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise LinkLost from error
+        if not link.is_active():
+            raise LinkLost
         return link.is_authenticated()
 
     # ----------------------------------------------------------------------------------------------- typing

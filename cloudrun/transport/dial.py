@@ -21,7 +21,7 @@ from cloudrun.transport.tcp import GREETING, Ahead, NotReady, tcp
 from cloudrun.transport.wire import Pipe, WatchedSocket
 
 #: Connections one login may use up: servers hang up after six refused keys.
-LOGIN_CONNECTIONS = 4
+LOGIN_CONNECTIONS = 6
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 3.0
 SHOWN_CHARACTERS = 60

@@ -19,6 +19,7 @@ from cloudrun.transport import connect
 from cloudrun.transport.base import Address, Secret
 from cloudrun.transport.legacy import SHA1_NAME, LegacyRsaKey
 from tests.support.connecting import Answering, address, options
+from tests.support.cutting import Cutting
 from tests.support.sshd import SshBox, program
 
 
@@ -250,3 +251,15 @@ def test_an_old_server_that_takes_sha1_signatures_only(laptop: Path, tmp_path: P
         connect(replace(where, keys=(key,)), wanted).close()
         assert server.seen == ["key"]
         assert len(said) == 1
+
+
+@pytest.mark.parametrize("manner", ["reset", "end"])
+def test_a_link_that_is_cut_in_the_middle_of_a_login_is_no_refusal(box: SshBox, laptop: Path, manner: str) -> None:
+    """Cut at every place from the keys' agreement to the login's end: the same key opens it on the next connection."""
+    with Cutting(box.port) as link:
+        link.manner = manner
+        where = address(box, port=link.port)
+        connect(where, options(laptop)).close()  # its host key is known
+        for count in range(1500, 4200, 180):
+            link.cut_after("down" if count % 360 else "up", count)
+            connect(where, options(laptop)).close()

@@ -32,7 +32,7 @@ HANDSHAKE_BYTES = 4500
 
 
 def plan_cuts(link: Cutting, chance: random.Random, count: int) -> None:
-    link.cut_after("down", 30_000)  # a first connection that fails is an error: it lives until it follows
+    link.cut_after("down", 400_000)  # a first connection that fails is an error: it lives until it follows
     for _number in range(count - 1):
         within_handshake = chance.random() < 0.2
         link.cut_after(
