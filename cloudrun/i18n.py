@@ -22,11 +22,15 @@ def language(env: Mapping[str, str] | None = None) -> str:
         return CHINESE if _is_chinese(chosen) else "en"
     place = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), None)
     if place is None:
-        return CHINESE if _is_chinese(_of_system()) else "en"
+        return _first_known(_of_system())
     if place.partition(".")[0] in ("C", "POSIX"):
         return "en"
-    wanted = env.get("LANGUAGE", "").split(":")[0] or place
-    return CHINESE if _is_chinese(wanted) else "en"
+    return _first_known([*env.get("LANGUAGE", "").split(":"), place])
+
+
+def spoken() -> str:
+    """The language that is really shown: English where the terminal has no Chinese letters."""
+    return "en" if _translation() is None else CHINESE
 
 
 def _is_chinese(name: str) -> bool:
@@ -34,15 +38,37 @@ def _is_chinese(name: str) -> bool:
     return name.lower().startswith(("zh", "chinese"))
 
 
-def _of_system() -> str:
-    """What Windows and macOS know where no variable says it; a Linux without any has said English."""
+def _first_known(names: list[str]) -> str:
+    """The first of the user's languages that is one of ours; whoever has neither reads English."""
+    for name in names:
+        if _is_chinese(name):
+            return CHINESE
+        if name.lower().startswith("en"):
+            return "en"
+    return "en"
+
+
+def _of_system() -> list[str]:
+    """What Windows and macOS know where no variable says it, best first; a Linux without any has said English."""
     if sys.platform == "win32":
         import ctypes
 
-        return locale.windows_locale.get(ctypes.windll.kernel32.GetUserDefaultUILanguage(), "")
+        return [locale.windows_locale.get(ctypes.windll.kernel32.GetUserDefaultUILanguage(), "")]
     if sys.platform == "darwin":
-        return locale.getlocale()[0] or ""
-    return ""
+        return languages_of_macos(Path.home() / "Library" / "Preferences" / ".GlobalPreferences.plist")
+    return []
+
+
+def languages_of_macos(preferences: Path) -> list[str]:
+    """The user's order of languages. Terminals there set no LANG where language and region are no pair of the system's."""
+    import plistlib
+    from xml.parsers.expat import ExpatError
+
+    try:
+        found = plistlib.loads(preferences.read_bytes()).get("AppleLanguages", [])
+    except (OSError, ValueError, AttributeError, ExpatError):
+        return []
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _can_be_shown() -> bool:

@@ -14,6 +14,7 @@ import time
 from typing import Any, Callable, List, Optional, Sequence
 
 from remote_agent.records import dataclass
+from remote_agent.words import _
 
 #: Children that were killed and had not gone yet; a child that hangs in the kernel goes when its mount does.
 _left: List[int] = []
@@ -123,15 +124,15 @@ def _keep_only(fd: int) -> int:
 def _read(reader: int, ends: float, deadline_s: float) -> bytes:
     data = b""
     while True:
-        ready, _, _ = select.select([reader], [], [], max(0.0, ends - time.monotonic()))
+        ready = select.select([reader], [], [], max(0.0, ends - time.monotonic()))[0]
         if not ready:
-            raise TimeoutError("no answer within %g s" % deadline_s)
+            raise TimeoutError(_("no answer within {seconds:g} s").format(seconds=deadline_s))
         piece = os.read(reader, 65536)
         if not piece:
             break
         data += piece
     if not data:
-        raise OSError(5, "the child that asked ended without an answer")
+        raise OSError(5, _("the child that asked ended without an answer"))
     return data
 
 

@@ -17,6 +17,7 @@ from remote_agent.hello import option, say_hello
 from remote_agent.logreader import LogReader, Position, end_of, start_of_tail
 from remote_agent.protocol import LIVE_STATES, AgentError, FollowRequest, RunInfo, State
 from remote_agent.records import dataclass
+from remote_agent.words import speak
 
 if TYPE_CHECKING:
     from remote_agent.watch import Watch
@@ -31,8 +32,9 @@ CHUNK_BYTES = 128 * 1024
 
 
 def main(arguments: List[str]) -> int:
-    """`follow --nonce N --agent SHA12 [--ask REQUEST]`: hello, one request (else a line), frames until the run's end or the
-    reader's."""
+    """`follow --nonce N --agent SHA12 [--ask REQUEST] [--lang LANGUAGE]`: hello, one request (else a line), frames until the
+    run's end or the reader's."""
+    speak(option(arguments, "--lang"))
     stream, out = protocol.wire_streams()
     try:
         say_hello(out, option(arguments, "--nonce"), option(arguments, "--agent"))

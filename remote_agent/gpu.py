@@ -10,6 +10,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from remote_agent import processes, programs, silence
 from remote_agent.protocol import Gpu, GpuReport
+from remote_agent.words import _
 
 #: Where it lies when PATH does not say: drivers' own folders, the container toolkit's, WSL's.
 USUAL_PLACES = (
@@ -69,9 +70,12 @@ def _program() -> Tuple[Optional[str], GpuReport]:
     if path is None:
         return None, GpuReport("not-installed")
     stuck = processes.uninterruptible("nvidia-smi", _STUCK_AFTER_S)
-    which = "an earlier nvidia-smi (pid %d)" % stuck if stuck is not None else "an earlier %s" % path
-    if stuck is not None or programs.undying(path):
-        return None, GpuReport("timeout", detail=which + " hangs in the driver and cannot be killed")
+    if stuck is not None:
+        detail = _("an earlier nvidia-smi (pid {pid}) hangs in the driver and cannot be killed").format(pid=stuck)
+        return None, GpuReport("timeout", detail=detail)
+    if programs.undying(path):
+        detail = _("an earlier {path} hangs in the driver and cannot be killed").format(path=path)
+        return None, GpuReport("timeout", detail=detail)
     return path, GpuReport("error")
 
 
@@ -121,7 +125,7 @@ def classify(returncode: int, text: str) -> Tuple[str, Optional[str]]:
     if returncode == 0:
         return "ok", None
     state = "error" if first else _CODES.get(returncode, "error")
-    return state, first or "nvidia-smi ended with code %d and said nothing" % returncode
+    return state, first or _("nvidia-smi ended with code {code} and said nothing").format(code=returncode)
 
 
 def judge(returncode: int, text: str) -> GpuReport:
@@ -129,8 +133,8 @@ def judge(returncode: int, text: str) -> GpuReport:
     state, detail = classify(returncode, text)
     cards = parse_cards(text)
     if state == "ok" and not cards:
-        said = next((line for line in map(_printable, text.splitlines()) if line), "nothing")
-        state, detail = "error", "nvidia-smi ended with code 0 and listed no card; it said: %s" % said
+        said = next((line for line in map(_printable, text.splitlines()) if line), _("nothing"))
+        state, detail = "error", _("nvidia-smi ended with code 0 and listed no card; it said: {said}").format(said=said)
     return GpuReport(state, cards, detail)
 
 
@@ -140,7 +144,8 @@ def _cards(path: str, deadline_s: float) -> GpuReport:
     except OSError as error:
         return GpuReport("error", detail="%s: %s" % (path, error.strerror or error))
     if done.returncode is None:
-        return GpuReport("timeout", parse_cards(done.text), "%s did not answer within %g s" % (path, deadline_s))
+        detail = _("{path} did not answer within {seconds:g} s").format(path=path, seconds=deadline_s)
+        return GpuReport("timeout", parse_cards(done.text), detail)
     return judge(done.returncode, done.text)
 
 

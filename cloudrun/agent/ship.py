@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cloudrun import i18n
 from cloudrun.agent import archive, bootstrap
 from cloudrun.agent.reading import ChannelReader, ended_early
 from cloudrun.errors import CloudrunError
@@ -119,6 +120,9 @@ def start_agent(
     progress: Callable[[int], None] | None = None,
 ) -> Session:
     """The agent in this mode, shipped first where the box has not got it. Raises CloudrunError."""
+    spoken = i18n.spoken()
+    if spoken != "en":
+        arguments = (*arguments, "--lang", spoken)
     start = bootstrap.Start(archive.installed().sha12, secrets.token_hex(8), mode, host_python or "", arguments)
     return Shipper(transport, start, progress).run()
 

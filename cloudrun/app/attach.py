@@ -39,7 +39,7 @@ def open_session(
 ) -> Channel:
     """The session in a pty of that size. `mode`: plain, take (others are sent away) or shared. Closes the client's exec
     first: a box may allow one session only."""
-    command = attach_command(client.hello, target.run, mode, i18n.language())
+    command = attach_command(client.hello, target.run, mode, i18n.spoken())
     client.close()
     return transport.exec(command, terminal=screen.size, term=screen.term)
 

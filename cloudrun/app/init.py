@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import CHINESE, spoken
 from cloudrun.project.settings import FILE_NAME
 from cloudrun.project.templates import template_text
 
 
 def example() -> str:
-    """The commented example, as it would be written."""
-    return template_text(FILE_NAME)
+    """The commented example, as it would be written: with comments in the user's language."""
+    return template_text("cloudrun.zh_CN.toml" if spoken() == CHINESE else FILE_NAME)
 
 
 def init(folder: Path) -> Path:

@@ -81,7 +81,7 @@ def _plan(client: AgentClient, project: Project, drafted: Draft, options: Option
         code_digest=digest(manifest) if manifest else None, git_commit=facts.commit, git_dirty=facts.dirty,
         host=options.host, cloudrun_version=__version__, agent=client.hello.agent,
         agent_python=client.hello.python_version, launched_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        launch_id=options.launch_id, language=i18n.language(),
+        launch_id=options.launch_id, language=i18n.spoken(),
     )
     secret_file = prepared.facts.secret_file if drafted.secrets else None
     return Plan(spec, prepared, render(spec, prepared.facts, prepared.next_launch, secret_file), manifest, facts)

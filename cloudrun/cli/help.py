@@ -26,8 +26,8 @@ def page(ctx: Any, commands: Iterable[tuple[str, str]] = ()) -> str:
     """The whole page of a command. `commands`: names and help of a group's own."""
     command = ctx.command
     width = min(shutil.get_terminal_size((80, 24)).columns, MOST_COLUMNS)
-    usage = [_bold(_("Usage:")), ctx.command_path, *command.collect_usage_pieces(ctx)]
-    parts = [" ".join(usage), *_paragraphs(command.help or "", width)]
+    usage = _bold(_("Usage: ")) + " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
+    parts = [usage, *_paragraphs(command.help or "", width)]
     params = command.get_params(ctx)
     parts += _table(_("Commands:"), [(name, _first(words)) for name, words in commands], width)
     parts += _table(_("Arguments:"), [_record(one) for one in params if one.param_type_name == "argument"], width)
@@ -70,7 +70,7 @@ def _record(param: Any) -> tuple[str, str]:
     if not param.is_flag and param.name not in _TYPERS:
         typed += " " + metavar
         if param.show_default and param.default is not None:
-            words += " " + _("(default: {value})").format(value=param.default)
+            words += _(" (default: {value})").format(value=param.default)
     return typed, words
 
 

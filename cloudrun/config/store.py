@@ -12,13 +12,14 @@ import msgspec
 
 from cloudrun import durable
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import N_, _
 
 if TYPE_CHECKING:
     import tomlkit
 
 Backend = Literal["auto", "screen", "tmux", "detached"]
 
-_HEADER = "Hosts of cloudrun. Made by `cloudrun host add`; may be edited by hand. Passwords never belong here."
+_HEADER = N_("Hosts of cloudrun. Made by `cloudrun host add`; may be edited by hand. Passwords never belong here.")
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -71,7 +72,7 @@ class HostsFile:
             return tomlkit.parse(self.path.read_bytes().decode("utf-8-sig"))
         except FileNotFoundError:
             fresh = tomlkit.document()
-            fresh.add(tomlkit.comment(_HEADER))
+            fresh.add(tomlkit.comment(_(_HEADER)))
             return fresh
         except (OSError, UnicodeDecodeError, TOMLKitError) as error:
             raise CloudrunError("hosts-file-wrong", path=str(self.path), detail=str(error)) from error

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import cloudrun
 from cloudrun.errors import CloudrunError
+from cloudrun.i18n import _
 
 #: How the session's own status line says how to leave it: the key that begins commands there, as the templates have it.
 _KEYS = {"screenrc": "Ctrl-a", "tmux.conf": "Ctrl-b"}
@@ -13,10 +14,8 @@ _KEYS = {"screenrc": "Ctrl-a", "tmux.conf": "Ctrl-b"}
 
 def session_template(name: str, escape: str | None) -> str:
     """Settings of a session program. `escape` ("^Jj", or None) changes the key that their status line names."""
-    text = template_text(name)
-    if escape is None:
-        return text
-    return text.replace(f"{_KEYS[name]} d leaves", f"Ctrl-{escape.lstrip('^')[:1].lower()} d leaves")
+    key = _KEYS[name] if escape is None else f"Ctrl-{escape.lstrip('^')[:1].lower()}"
+    return template_text(name).replace(f"{_KEYS[name]} d leaves", _("{keys} leaves").format(keys=f"{key} d"))
 
 
 def template_text(name: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 from typing import Protocol
 
+from cloudrun.i18n import _
+
 FIRST_BYTES = 1024
 _CHUNK = 256 * 1024
 
@@ -87,7 +89,7 @@ class WatchedSocket:
     def _judge(self, waited_s: float) -> None:
         if waited_s >= self._dead_after_s:
             self.dead = True
-            raise ConnectionAbortedError(errno.ECONNABORTED, "the other end no longer answers")
+            raise ConnectionAbortedError(errno.ECONNABORTED, _("the other end no longer answers"))
 
     def settimeout(self, timeout: float | None) -> None:
         self._poll_s = timeout or self._poll_s

@@ -11,6 +11,7 @@ from remote_agent.checks import torchprobe
 from remote_agent.checks.probe import Asked
 from remote_agent.protocol import Check
 from remote_agent.sessions import environment
+from remote_agent.words import _
 
 #: torch from a slow disk takes its time; a training takes the same, so that this is a warning and no failure.
 IMPORT_S = 15.0
@@ -48,7 +49,7 @@ def _without_python(done: programs.Finished) -> Check:
     if done.returncode == _NO_PYTHON:
         return Check("training-python", "failure", "training-python-none", {}, hint="training-python-none")
     lines = [line.strip() for line in done.text.splitlines() if line.strip()]
-    detail = lines[-1] if lines else "exit code %s" % done.returncode
+    detail = lines[-1] if lines else _ended(done.returncode)
     return Check("training-python", "failure", "training-python-broken", {"detail": detail[:300]}, hint="training-python-broken")
 
 
@@ -107,4 +108,6 @@ def _number(version: str) -> Tuple[int, int]:
 
 
 def _ended(code: Optional[int]) -> str:
-    return "signal %d" % -code if code is not None and code < 0 else "exit code %s" % code
+    if code is not None and code < 0:
+        return _("signal {number}").format(number=-code)
+    return _("exit code {code}").format(code=code)

@@ -8,6 +8,7 @@ import stat
 from typing import Dict, Optional
 
 from remote_agent.protocol import AgentError
+from remote_agent.words import _
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -61,7 +62,7 @@ def open_file(root: int, path: bytes) -> int:
         os.close(parent)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", shown(path))
+        raise OSError(errno.EINVAL, _("not a regular file"), shown(path))
     return fd
 
 
@@ -77,7 +78,7 @@ def _open_folder(name: bytes, parent: Optional[int]) -> int:
         return os.open(name, _FOLDER, dir_fd=parent)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise NotADirectoryError(errno.ENOTDIR, "a link stands there", shown(name)) from error
+            raise NotADirectoryError(errno.ENOTDIR, _("a link stands there"), shown(name)) from error
         raise
 
 

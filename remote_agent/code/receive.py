@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Callable, List, Optional, Tuple
 from remote_agent.code import staging
 from remote_agent.code.staging import Staging
 from remote_agent.protocol import AgentError, read_frame
+from remote_agent.words import _
 
 _PIECE_BYTES = 1 << 20
 
@@ -22,7 +23,7 @@ def receive(path: str, stream: BinaryIO, refuse: Callable[[], None] = lambda: No
     """
     frames = _Frames(stream)
     try:
-        _, area = staging.find(path)
+        area = staging.find(path)[1]
         with staging.whole_or_gone(area, lambda: frames.needed_bytes):
             _unpack(area, frames)
     except (AgentError, OSError):
@@ -49,7 +50,7 @@ class _Frames:
             raise AgentError("code-cut", detail=str(error)) from error
         if frame is None:
             self.ended = True
-            raise AgentError("code-cut", detail="the stream ended")
+            raise AgentError("code-cut", detail=_("the stream ended"))
         header, payload = frame
         if header.get("kind") in ("end", "abort"):
             self.ended = True
@@ -87,7 +88,7 @@ def _unpack(area: Staging, frames: _Frames) -> None:
     finally:
         files.close()
     if not files.complete or not inflate.eof:
-        raise AgentError("code-damaged", detail="fewer bytes than were announced")
+        raise AgentError("code-damaged", detail=_("fewer bytes than were announced"))
 
 
 class _Files:
@@ -109,7 +110,7 @@ class _Files:
         view = memoryview(data)
         while view:
             if self._fd is None:
-                raise AgentError("code-damaged", detail="more bytes than were announced")
+                raise AgentError("code-damaged", detail=_("more bytes than were announced"))
             written = os.write(self._fd, view[:self._missing])
             self._hash.update(view[:written])
             self._missing -= written
@@ -137,7 +138,7 @@ class _Files:
     def _finish(self) -> None:
         self.close()
         if self._hash.hexdigest() != self._sha256:
-            raise AgentError("code-damaged", detail="a file's content is not what was announced")
+            raise AgentError("code-damaged", detail=_("a file's content is not what was announced"))
         self._left.pop(0)
 
 

@@ -10,10 +10,13 @@ from remote_agent.rpc.server import Call, Operation, serve
 
 
 def main(arguments: List[str]) -> int:
-    """`rpc --nonce N --agent SHA12 [--ask REQUEST]`: says hello, then answers until stdin ends. A request in work is finished."""
+    """`rpc --nonce N --agent SHA12 [--ask REQUEST] [--lang LANGUAGE]`: says hello, then answers until stdin ends. A request in
+    work is finished."""
     from remote_agent.hello import option, say_hello
     from remote_agent.protocol import wire_streams
+    from remote_agent.words import speak
     _outlive_the_link()
+    speak(option(arguments, "--lang"))
     stream, out = wire_streams()
     try:
         say_hello(out, option(arguments, "--nonce"), option(arguments, "--agent"))

@@ -13,6 +13,7 @@ from remote_agent import atomic, layout, processes
 from remote_agent.protocol import AgentError, encode
 from remote_agent.sessions import ending, environment, places, starting
 from remote_agent.sessions.base import Found, Plan, check_escape
+from remote_agent.words import _
 
 _MAX_FDS = 65536
 
@@ -105,7 +106,7 @@ class _Child:
     def _write_record(self, pid: int) -> None:
         process = processes.ref(pid)
         if process is None:
-            raise AgentError("session-start-failed", backend="detached", detail="the process did not begin")
+            raise AgentError("session-start-failed", backend="detached", detail=_("the process did not begin"))
         atomic.write_json(self.record, encode(places.Record(self.name, process, processes.box_id())), 0o600)
 
     def _become(self, go_reader: int, word_writer: int) -> None:
@@ -145,9 +146,9 @@ def _read_line(fd: int, ends: float) -> str:
     """A line, or what there was at the end of the stream. Raises AgentError where the deadline passes."""
     data = b""
     while not data.endswith(b"\n"):
-        ready, _, _ = select.select([fd], [], [], max(0.0, ends - time.monotonic()))
+        ready = select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]
         if not ready:
-            raise AgentError("session-start-failed", backend="detached", detail="no word from the process in time")
+            raise AgentError("session-start-failed", backend="detached", detail=_("no word from the process in time"))
         piece = os.read(fd, 1)
         if not piece:
             break

@@ -21,6 +21,7 @@ from typing import Iterator, List, Optional
 
 from remote_agent import layout, processes
 from remote_agent.protocol import AgentError, ProcessRef
+from remote_agent.words import _
 
 _MAX_SOCKET_PATH_BYTES = 107
 _MAX_PID_DIGITS = 7
@@ -53,7 +54,7 @@ def make(kind: str, name: str) -> str:
     reasons = []
     for path in _candidates(kind):
         if not _fits(path, name):
-            reasons.append("%s: too long for a socket's path" % path)
+            reasons.append(_("{path}: too long for a socket's path").format(path=path))
             continue
         try:
             _make_both(path)
@@ -72,7 +73,7 @@ def starting(folder: str, deadline_s: float) -> Iterator[None]:
     while fd is None:
         if time.monotonic() > ends:
             raise AgentError("session-start-failed", backend=os.path.basename(folder),
-                             detail="another start went on for %g s" % deadline_s)
+                             detail=_("another start went on for {seconds:g} s").format(seconds=deadline_s))
         time.sleep(_POLL_S)
         fd = _take_lock(folder)
     try:
@@ -189,7 +190,7 @@ def _make_private(path: str) -> None:
         pass
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise PermissionError(errno.EPERM, "is not a folder of our own", path)
+        raise PermissionError(errno.EPERM, _("is not a folder of our own"), path)
     if status.st_mode & 0o077:
         os.chmod(path, 0o700)
 

@@ -12,6 +12,7 @@ from remote_agent import processes
 from remote_agent.protocol import AgentError, ProcessRef
 from remote_agent.sessions import environment, terminal
 from remote_agent.sessions.base import Backend, Found, Plan
+from remote_agent.words import _
 
 T = TypeVar("T")
 _POLL_S = 0.02
@@ -34,7 +35,7 @@ def refuse_second(backend: Backend, plan: Plan) -> None:
     if found is not None:
         raise AgentError("session-exists", name=plan.name, backend=backend.name, pid=found.pid)
     if not os.path.isdir(plan.cwd):
-        raise AgentError("session-start-failed", backend=backend.name, detail="no such folder: %s" % plan.cwd)
+        raise AgentError("session-start-failed", backend=backend.name, detail=_("no such folder: {path}").format(path=plan.cwd))
 
 
 @dataclass
@@ -53,18 +54,18 @@ class Start:
 
     def seen(self) -> Found:
         """The session, as the listing shows it."""
-        return self._await(lambda: self.backend.find(self.plan.name), "the session did not appear")
+        return self._await(lambda: self.backend.find(self.plan.name), _("the session did not appear"))
 
     def first_child(self, pid: int) -> ProcessRef:
         """The train window's program."""
         def look() -> Optional[ProcessRef]:
             below = processes.children().get(pid, [])
             return processes.ref(min(below)) if below else None
-        return self._await(look, "the program in window train did not appear")
+        return self._await(look, _("the program in window train did not appear"))
 
     def await_children(self, pid: int, number: int) -> None:
         """Waits until that many windows have a program."""
-        self._await(lambda: len(processes.children().get(pid, [])) >= number, "not all windows came up")
+        self._await(lambda: len(processes.children().get(pid, [])) >= number, _("not all windows came up"))
 
     def _await(self, look: Callable[[], Optional[T]], what: str) -> T:
         while True:
@@ -76,7 +77,7 @@ class Start:
                 value = look()
                 if value:
                     return value
-                raise self._failed("the session ended at once (did the program in window train end?)")
+                raise self._failed(_("the session ended at once (did the program in window train end?)"))
             if time.monotonic() > self.ends:
                 raise self._failed(what)
             time.sleep(_POLL_S)

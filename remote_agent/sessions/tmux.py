@@ -18,6 +18,7 @@ from remote_agent import processes, programs
 from remote_agent.protocol import AgentError
 from remote_agent.sessions import ending, environment, places, starting, terminal
 from remote_agent.sessions.base import Found, Plan, check_escape
+from remote_agent.words import _
 
 _ASK_S = 10.0
 _LISTING = "#{pid} #{session_attached} #{session_name}"
@@ -36,8 +37,8 @@ def parse_listing(text: str) -> List[Row]:
     """The answer to `list-sessions -F '#{pid} #{session_attached} #{session_name}'`."""
     rows = []
     for line in text.splitlines():
-        pid, _, rest = line.partition(" ")
-        clients, _, name = rest.partition(" ")
+        pid, __, rest = line.partition(" ")
+        clients, __, name = rest.partition(" ")
         if pid.isdigit() and clients.isdigit() and name:
             rows.append(Row(int(pid), int(clients), name))
     return rows
@@ -100,7 +101,8 @@ class _ByLibtmux:
                 self.returncode = 124 if done.returncode is None else done.returncode
                 self.stdout = done.stdout.decode("utf-8", "backslashreplace").splitlines()
                 said = done.stderr.decode("utf-8", "backslashreplace").splitlines()
-                self.stderr = said or (["no answer within %g s" % door.deadline_s] if done.timed_out else [])
+                late = _("no answer within {seconds:g} s").format(seconds=door.deadline_s)
+                self.stderr = said or ([late] if done.timed_out else [])
 
         class DoorServer(Server):
             def cmd(self, cmd: str, *args: Any, target: Any = None) -> tmux_cmd:
@@ -154,7 +156,7 @@ class Tmux:
     def find(self, name: str) -> Optional[Found]:
         seen = [(socket, row) for socket, row in self._rows(name) if processes.start_ticks(row.pid)]
         if len(seen) > 1:
-            raise AgentError("session-ambiguous", name=name, pids=[row.pid for _, row in seen])
+            raise AgentError("session-ambiguous", name=name, pids=[one[1].pid for one in seen])
         for socket, row in seen:
             return Found(socket, row.pid, row.clients)
         return None

@@ -17,6 +17,7 @@ from remote_agent.supervise.journal import Journal
 from remote_agent.supervise.life import Life, Post
 from remote_agent.supervise.record import Record
 from remote_agent.supervise.terminal import Terminal
+from remote_agent.words import _
 
 EXIT_REFUSED = 3
 #: The supervisor of the attempt before may be in its last act.
@@ -35,7 +36,7 @@ def main(arguments: List[str]) -> int:
     state = layout.read_record(State, run.state)
     spec = layout.read_record(Spec, run.launch(options.launch).spec)
     if lock is None or state is None or spec is None or state.state != "pending" or state.launch != options.launch:
-        sys.stderr.write("cloudrun: no launch of %s waits for a supervisor\n" % run.path)
+        sys.stderr.write("cloudrun: %s\n" % _("no launch of {path} waits for a supervisor").format(path=run.path))
         return EXIT_REFUSED
     journal = Journal(run.events)
     life = Life(Post(run, options.launch, options.backend, spec, terminal), Record(run, state, journal), journal, signals)

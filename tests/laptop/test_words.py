@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import plistlib
 import re
 import string
 import subprocess
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from cloudrun import i18n
+from cloudrun.app.init import example
 from cloudrun.cli.widths import cells
-from cloudrun.i18n import CHINESE, language
+from cloudrun.i18n import CHINESE, language, languages_of_macos
+from cloudrun.project.templates import session_template, template_text
 from tools import words
 
 ROOT = Path(__file__).parents[2]
@@ -51,9 +55,10 @@ def fields(text: str) -> list[str]:
         return []
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted((ROOT / "cloudrun").rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+def sources(*packages: str) -> Iterator[tuple[Path, ast.Module]]:
+    for package in packages:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def plain(node: ast.AST) -> bool:
@@ -67,7 +72,7 @@ def plain(node: ast.AST) -> bool:
 
 def test_nothing_that_is_shown_goes_past_the_catalogue() -> None:
     found = []
-    for path, tree in sources():
+    for path, tree in sources("cloudrun"):
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call):
                 continue
@@ -82,8 +87,53 @@ def test_nothing_that_is_shown_goes_past_the_catalogue() -> None:
     assert [one for one in found if not one.startswith("main.py")] == []
 
 
+#: Two words and more, with nothing of a shell's text or a pattern in them.
+PROSE = re.compile(r"[A-Za-z]{2,}[,:]? [a-z]{2,}")
+CODE = re.compile(r"[$|\\{}]|\(\?|&&|\bimport |; (?:do|done|fi|then|cd|case|exec|umask|trap)\b")
+#: Prose that no user reads, by file: why.
+NOT_SHOWN = {
+    "verdict.py": "what programs of others say", "gpu.py": "what nvidia-smi says", "training.py": "what torch says",
+    "packages.py": "what package managers say", "usage.py": "what typer says", "runs.py": "styles",
+    "protocol.py": "only a defect brings it forth", "records.py": "only a defect brings it forth",
+    "transitions.py": "only a defect brings it forth", "watch.py": "only a defect brings it forth",
+    "assembled.py": "only a defect brings it forth", "link.py": "the library's own log", "tee.py": "help of an inner program",
+    "settings.py": "what msgspec says",
+    "__main__.py": "help of an inner program", "windows.py": "help of an inner program", "installing.py": "a type",
+}
+#: The same by text: names of commands and styles, and reasons that are caught and said in other words.
+NOT_SHOWN_TEXTS = {
+    "cloudrun attach", "cloudrun logs", "cloudrun host use", "bash run.sh", "cut short", "taken twice", "no sftp subsystem",
+    "no hello", "the command reads no more", "the command has ended",
+    "the log ended without an end", "the package ", " is not installed",
+}
+STYLE = re.compile(r"(?:default )?(?:not )?bold(?: default| red| yellow)?|default not bold")
+
+
+def unmarked(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Texts that are neither handed to `_` or `N_` nor documentation."""
+    marked: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            marked.add(id(node.value))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("_", "N_"):
+            marked.update(map(id, ast.walk(node)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in marked:
+            yield node
+
+
+def test_no_sentence_stands_unmarked_on_either_side() -> None:
+    found = [
+        f"{path}:{text.lineno}: {text.value}" for path, tree in sources("cloudrun", "remote_agent") if path.name not in NOT_SHOWN
+        for text in unmarked(tree)
+        if PROSE.search(text.value) and not CODE.search(text.value)
+        and text.value not in NOT_SHOWN_TEXTS and not STYLE.fullmatch(text.value)
+    ]
+    assert found == []
+
+
 def test_what_is_marked_is_a_text_that_can_be_gathered() -> None:
-    for path, tree in sources():
+    for path, tree in sources("cloudrun", "remote_agent"):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "N_":
                 assert isinstance(node.args[0], ast.Constant), f"{path}:{node.lineno}"
@@ -97,9 +147,47 @@ def test_what_is_marked_is_a_text_that_can_be_gathered() -> None:
     ({"CLOUDRUN_LANG": "fr"}, "en"), ({"LANG": "zh_CN.UTF-8"}, CHINESE), ({"LANG": "de_DE.UTF-8"}, "en"),
     ({"LC_ALL": "C", "LANG": "zh_CN.UTF-8"}, "en"), ({"LC_ALL": "zh_CN.GBK"}, CHINESE), ({"LC_MESSAGES": "zh_HK"}, CHINESE),
     ({"LANG": "en_US.UTF-8", "LANGUAGE": "zh_CN:en"}, CHINESE), ({"LANG": "C.UTF-8", "LANGUAGE": "zh_CN"}, "en"), ({}, "en"),
+    ({"LANG": "fr_FR.UTF-8", "LANGUAGE": "fr:zh_CN:en"}, CHINESE), ({"LANG": "zh_CN.UTF-8", "LANGUAGE": "en_GB:zh"}, "en"),
 ])
 def test_the_language_is_the_locales_unless_it_is_said(env: dict[str, str], expected: str) -> None:
     assert language(env) == expected
+
+
+def test_a_mac_whose_terminal_sets_no_locale_is_asked_for_its_languages(tmp_path: Path) -> None:
+    preferences = tmp_path / "preferences.plist"
+    for kind in (plistlib.FMT_BINARY, plistlib.FMT_XML):
+        preferences.write_bytes(plistlib.dumps({"AppleLanguages": ["zh-Hans-US", "en-US"]}, fmt=kind))
+        assert languages_of_macos(preferences) == ["zh-Hans-US", "en-US"]
+    for damaged in (b"", b"bplist00 and no more", b"<?xml version='1.0'?><plist", plistlib.dumps(["zh"])):
+        preferences.write_bytes(damaged)
+        assert languages_of_macos(preferences) == []
+    assert languages_of_macos(tmp_path / "none") == []
+
+
+@pytest.fixture
+def in_chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("CLOUDRUN_LANG", "zh")
+    i18n._translation.cache_clear()
+    yield
+    i18n._translation.cache_clear()
+
+
+@pytest.mark.usefixtures("in_chinese")
+def test_the_session_says_in_chinese_how_it_is_left() -> None:
+    for name, key in (("screenrc", "Ctrl-a"), ("tmux.conf", "Ctrl-b")):
+        assert f"按 {key} d 离开" in session_template(name, None)
+        assert "按 Ctrl-j d 离开" in session_template(name, "^Jj")
+
+
+@pytest.mark.usefixtures("in_chinese")
+def test_the_chinese_example_differs_from_the_english_in_its_comments_alone() -> None:
+    said = {"english": template_text("cloudrun.toml"), "chinese": example()}
+    assert said["chinese"].startswith("# 在这个文件夹里")
+    settings = [[re.sub(r"\s+# .*", "", line) for line in text.splitlines() if re.match(r"(# )?[\w\[]+.*[=\]]", line)]
+                for text in said.values()]
+    assert settings[0] == settings[1]
+    assert len(settings[0]) == 20
+    assert len(said["english"].splitlines()) == len(said["chinese"].splitlines())
 
 
 def spoken(*arguments: str, **env: str) -> subprocess.CompletedProcess[bytes]:
