@@ -5,7 +5,7 @@ defaults; unknown keys are ignored; recorded samples in `tests/frozen/` hold thi
 
 Wire
 ----
-The agent's first words are ``CLOUDRUN/1 <nonce> {hello}`` anywhere in the first 64 KiB of its output; what the
+The agent's first words are ``CLOUDRUN/1 <nonce> {hello}`` anywhere in the first 4 MiB of its output; what the
 box's shell prints around them is skipped. After that *rpc* speaks one JSON object per line, and *follow* speaks
 frames: a JSON header line, then exactly ``length`` raw bytes. The stream of code (`code.receive`) is frames too.
 """
@@ -22,7 +22,8 @@ from typing import Any, BinaryIO, Dict, FrozenSet, List, Optional, Tuple, Type, 
 from remote_agent.records import dataclass
 
 VERSION = 1
-HELLO_WINDOW_BYTES = 64 * 1024
+#: Some boxes greet at length. What never ends is no greeting.
+HELLO_WINDOW_BYTES = 4 << 20
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 DEFAULT_MIN_FREE_BYTES = 5 * 10**9
 DEFAULT_LOG_LIMIT_BYTES = 2 * 10**9
@@ -398,10 +399,11 @@ class CodeOffer:
 
 @dataclass
 class CodeWanted:
-    """Contents to send, in this order, and the staging area they go to."""
+    """Contents to send, in this order, and the staging area they go to. `plain`: not compressed, for the box cannot undo it."""
 
     staging: str
     sha256: List[str] = field(default_factory=list)
+    plain: bool = False
 
 
 @dataclass

@@ -5,7 +5,8 @@ set -u
 more="$*"
 missing() {
   local program package
-  for pair in sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client screen:screen tmux:tmux git:git ps:procps unshare:util-linux $more; do
+  for pair in sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client screen:screen tmux:tmux git:git ps:procps unshare:util-linux \
+    tcsh:tcsh fish:fish zsh:zsh $more; do
     program=${pair%%:*} package=${pair#*:}
     PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || echo "$package"
   done | sort -u

@@ -10,7 +10,7 @@ import hashlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,24 +31,19 @@ class Archive:
         """The agent's name, and its folder's on the box."""
         return self.digest[:12]
 
-    @cached_property
-    def zip_bytes(self) -> bytes:
-        """The zip: the same bytes for the same files on the same machine."""
+    def zipped(self, *, compressed: bool = True) -> bytes:
+        """The zip: the same bytes for the same files on the same machine. Not compressed for a Python that has no zlib."""
         import zipfile  # a box that has the agent does not pay for it
 
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
             for name, content in self.files:
                 info = zipfile.ZipInfo(name, _FIXED_TIME)
-                info.compress_type = zipfile.ZIP_DEFLATED
+                info.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
                 info.create_system = 3  # also on Windows: the mode below is a Unix one
                 info.external_attr = 0o100644 << 16
                 archive.writestr(info, content)
         return out.getvalue()
-
-    @cached_property
-    def zip_sha256(self) -> str:
-        return hashlib.sha256(self.zip_bytes).hexdigest()
 
 
 @lru_cache(maxsize=1)

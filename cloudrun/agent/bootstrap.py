@@ -17,14 +17,20 @@ PROBE_S = 10
 
 # Names: s agent, n nonce, w configured Python, m mode, f "reprobe" or "", c Python text that says what is missing,
 # j and k what stands before and after the list of candidates where no Python can say it.
-_SETTINGS = "s=$1 n=$2 w=$3 m=$4 f=$5 c=$6 j=$7 k=$8; shift 8; h=${HOME:-/nonexistent}; a=; py="
+_SETTINGS = "s=$1 n=$2 w=$3 m=$4 f=$5 c=$6 j=$7 k=$8; shift 8; a=; py="
+
+# Said first, so that a login shell that never comes to our command is told from an agent that does not start.
+_REACHED = 'echo "CLOUDRUN-SH $n"'
+
+# Where the login names no home, the account's own. Nowhere else is one made: /dev/null is no folder.
+_HOME = 'h=${HOME:-$(eval "echo ~$(id -un)")}; case $h in /*) ;; *) h=/dev/null ;; esac'
 
 # The agent lies in the home, or, where the home takes no writes, in a folder of ours under TMPDIR. There a stranger
 # may have been first: it counts only when it is ours and no link.
 _FIND_AGENT = (
     'r=$h/.cloudrun/agent; if [ -f "$r/$s/__main__.py" ]; then a=$r/$s; else '
-    't=${TMPDIR:-/tmp}/cloudrun-$(id -u); if [ -h "$t" ]; then :; elif [ -O "$t" ] && [ -f "$t/agent/$s/__main__.py" ]; '
-    "then a=$t/agent/$s; fi; fi"
+    't=${TMPDIR:-/tmp}; [ -d "$t" ] || t=/tmp; t=$t/cloudrun-$(id -u); if [ -h "$t" ]; then :; '
+    'elif [ -O "$t" ] && [ -f "$t/agent/$s/__main__.py" ]; then a=$t/agent/$s; fi; fi'
 )
 
 # The interpreter as it was found last time, for the same setting.
@@ -75,15 +81,17 @@ _MISSING = (
     'x=$(printf "%s" "$x" | tr -c "A-Za-z0-9_./:|~+-" "?"); echo; echo "CLOUDRUN/1 $n $j$x$k"'
 )
 
+# A Python that was built on a bare image may lack zlib.
 _SAY_MISSING = (
     "import json,sys;a=sys.argv;v=sys.version_info;"
+    'exec("try:import zlib"+chr(10)+"except ImportError:zlib=None");'
     'print(chr(10)+"CLOUDRUN/1 "+a[1]+" "+json.dumps(dict(missing=True,home=a[2],python=a[3],root=a[4],'
-    'version="%d.%d.%d"%v[:3])))'
+    'plain=not zlib,version="%d.%d.%d"%v[:3])))'
 )
 
 _NO_PYTHON = ('{"missing":true,"tried":"', '"}')
 
-_SCRIPT = "; ".join((_SETTINGS, _FIND_AGENT, _RECORDED, _PROBE, _START, _MISSING))
+_SCRIPT = "; ".join((_SETTINGS, _REACHED, _HOME, _FIND_AGENT, _RECORDED, _PROBE, _START, _MISSING))
 
 # Nothing of the archive runs before its hash is right.
 _CHECK_AND_INSTALL = (
@@ -104,6 +112,11 @@ class Start:
     mode: str
     host_python: str = ""
     arguments: tuple[str, ...] = ()
+
+
+def reached(nonce: str) -> bytes:
+    """What stands in the output where the login shell came to our command."""
+    return f"CLOUDRUN-SH {nonce}\n".encode()
 
 
 def start_command(start: Start, *, reprobe: bool = False) -> str:

@@ -59,6 +59,7 @@ def send_code(client: Client, manifest: Sendable, spec: Spec, progress: Progress
     entries = [by_content[sha256] for sha256 in wanted.sha256]
     total = sum(entry.size_bytes for entry in entries)
     sending = _Sending(manifest.root, entries, progress, total)
+    sending.plain = wanted.plain
     if total > LARGE_BYTES and not allow_large:
         sending.failure = _too_large(entries, total)
     _stream(client, wanted.staging, sending)
@@ -79,6 +80,7 @@ class _Sending:
 
     def __init__(self, root: Path, entries: list[FileEntry], progress: Progress, total: int) -> None:
         self.failure: CloudrunError | None = None
+        self.plain = False
         self._root, self._entries, self._progress, self._total = root, entries, progress, total
         self._sent = 0
         self._refused = False
@@ -88,7 +90,7 @@ class _Sending:
         self._refused = self._refused or event.get("event") == "code-refused"
 
     def frames(self) -> Iterator[bytes]:
-        deflate = zlib.compressobj(_LEVEL)
+        deflate = _Plain() if self.plain else zlib.compressobj(_LEVEL)
         try:
             if self.failure is not None:
                 raise self.failure
@@ -111,6 +113,16 @@ class _Sending:
     def _pieces(self) -> Iterator[bytes]:
         for entry in self._entries:
             yield from _content(self._root / entry.path, entry)
+
+
+class _Plain:
+    """In a compressor's place: bytes as they are."""
+
+    def compress(self, data: bytes) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
 
 
 def _content(place: Path, entry: FileEntry) -> Iterator[bytes]:

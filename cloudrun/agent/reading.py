@@ -16,6 +16,8 @@ from remote_agent import protocol
 #: An answer longer than this is no answer of ours.
 MAX_LINE_BYTES = 64 << 20
 MOST_AT_ONCE_BYTES = 256 * 1024
+#: What the box's shell may still print between our words (a job of its start-up files') before it is no longer noise.
+LATE_NOISE_BYTES = 64 * 1024
 
 
 class ChannelReader:
@@ -25,8 +27,7 @@ class ChannelReader:
         self.channel = channel
         self._clock = clock
         self._held = bytearray()
-        #: What the box's shell may still print between our words before it is no longer believed to be noise.
-        self._noise_left = protocol.HELLO_WINDOW_BYTES
+        self._noise_left = LATE_NOISE_BYTES
 
     def hello(self, nonce: str, timeout_s: float) -> dict[str, Any]:
         """The hello, wherever it stands. Raises ValueError for another protocol or when the window is full of noise."""
@@ -37,7 +38,7 @@ class ChannelReader:
                 self._held = bytearray(found[1])
                 return found[0]
             if len(self._held) > protocol.HELLO_WINDOW_BYTES:
-                raise ValueError(_("no hello within the first 64 KiB"))
+                raise ValueError("no hello")
             self._more(deadline)
 
     @property
@@ -131,18 +132,24 @@ def _object_in(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def printable(data: bytes) -> str:
-    """The first line of this with something to read in it, at most 200 characters, without controls."""
-    for line in data.decode("utf-8", "replace").splitlines():
+def printable(data: bytes, *, last: bool = False) -> str:
+    """The first (or last) line of this with something to read in it, at most 200 characters, without controls."""
+    near = data[-LATE_NOISE_BYTES:] if last else data[:LATE_NOISE_BYTES]
+    lines = near.decode("utf-8", "replace").splitlines()
+    for line in reversed(lines) if last else lines:
         shown = "".join(c for c in line if c.isprintable()).strip()
         if shown:
             return shown[:200]
     return ""
 
 
-def ended_early(reader: ChannelReader, code: str, **params: Any) -> CloudrunError:
-    """The error for a command that ended without our words: what it said instead."""
-    return CloudrunError(code, said=printable(reader.heard), stderr=_last_of_stderr(reader.channel), **params)
+def ended_early(reader: ChannelReader, code: str, after: bytes = b"", **params: Any) -> CloudrunError:
+    """The error for a command that ended without our words: the first that it said instead after those, or where they did
+    not come, the last."""
+    _before, found, rest = reader.heard.rpartition(after) if after else (b"", after, reader.heard)
+    said = printable(rest, last=found != after)
+    stderr = _last_of_stderr(reader.channel)
+    return CloudrunError(code, said=said or ("" if stderr else _("nothing")), stderr=stderr, **params)
 
 
 def _last_of_stderr(channel: Channel) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,15 @@ class Session:
     hello: protocol.Hello
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where the archive goes, and the Python that unpacks it."""
+
+    root: str
+    python: str
+    has_zlib: bool
+
+
 class Shipper:
     """One start of the agent. `progress` is told the bytes of the archive as they go."""
 
@@ -51,8 +61,8 @@ class Shipper:
             if isinstance(answer, Session):
                 return answer
             if "damaged" not in answer:
-                root, python = self._place(answer)
-            answer = self._install(root, python)
+                place = self._place(answer)
+            answer = self._install(place)
         if isinstance(answer, Session):
             return answer
         what = str(answer.get("broken", f"{answer.get('damaged')} bytes"))
@@ -62,37 +72,37 @@ class Shipper:
         """A session, or what the box said in the hello's place, or how it ended without a word of ours."""
         command = bootstrap.start_command(self._start, reprobe=reprobe)
         try:
-            return self._exec(command, HELLO_TIMEOUT_S)
+            return self._exec(command, HELLO_TIMEOUT_S, through_shell=True)
         except CloudrunError as error:
             if error.code != "agent-start-failed" or reprobe:
                 raise
             return error
 
-    def _install(self, root: str, python: str) -> Session | dict[str, Any]:
-        built = archive.installed()
-        part = f"{root}/.part-{self._start.nonce}"
-        self._transport.put(built.zip_bytes, part, 0o600, self._progress)
-        command = bootstrap.install_command(self._start, python, part, built.zip_sha256)
+    def _install(self, place: _Place) -> Session | dict[str, Any]:
+        packed = archive.installed().zipped(compressed=place.has_zlib)
+        part = f"{place.root}/.part-{self._start.nonce}"
+        self._transport.put(packed, part, 0o600, self._progress)
+        command = bootstrap.install_command(self._start, place.python, part, hashlib.sha256(packed).hexdigest())
         answer = self._exec(command, INSTALL_TIMEOUT_S)
         if isinstance(answer, dict) and "failed" in answer:
             code = "agent-no-space" if answer.get("full") else "agent-install-failed"
-            raise CloudrunError(code, root=root, reason=str(answer["failed"]))
+            raise CloudrunError(code, root=place.root, reason=str(answer["failed"]))
         return answer
 
-    def _place(self, missing: dict[str, Any]) -> tuple[str, str]:
-        """Where the archive goes, and the Python that unpacks it."""
+    def _place(self, missing: dict[str, Any]) -> _Place:
         root, python = missing.get("root"), missing.get("python")
         if not isinstance(python, str) or not python:
             raise CloudrunError("agent-no-python", tried=_tried(str(missing.get("tried", ""))))
         if not isinstance(root, str) or not root:
             raise CloudrunError("agent-no-folder", home=str(missing.get("home", "?")))
-        return root, python
+        return _Place(root, python, has_zlib=not missing.get("plain"))
 
-    def _exec(self, command: str, timeout_s: float) -> Session | dict[str, Any]:
+    def _exec(self, command: str, timeout_s: float, *, through_shell: bool = False) -> Session | dict[str, Any]:
+        """`through_shell`: whether the login shell comes to our command is not known yet."""
         channel = self._transport.exec(command)
         reader = ChannelReader(channel)
         try:
-            hello = self._hello(reader, timeout_s)
+            hello = self._hello(reader, timeout_s, bootstrap.reached(self._start.nonce) if through_shell else b"")
         except BaseException:
             channel.close()
             raise
@@ -101,18 +111,22 @@ class Shipper:
         channel.close()  # before the next one is opened: some boxes allow a single session
         return hello
 
-    def _hello(self, reader: ChannelReader, timeout_s: float) -> dict[str, Any]:
+    def _hello(self, reader: ChannelReader, timeout_s: float, first: bytes) -> dict[str, Any]:
+        """`first`: what stands before anything of the agent's; the login shell is to blame where it does not come."""
         host = self._transport.address.shown
         try:
             return reader.hello(self._start.nonce, timeout_s)
         except EOFError as error:
-            raise ended_early(reader, "agent-start-failed", host=host) from error
+            code = "agent-start-failed" if first in reader.heard else "shell-ended"
+            raise ended_early(reader, code, first, host=host) from error
         except TimeoutError as error:
-            raise ended_early(reader, "agent-start-timeout", host=host, timeout_s=round(timeout_s)) from error
+            code = "agent-start-timeout" if first in reader.heard else "shell-waits"
+            raise ended_early(reader, code, first, host=host, timeout_s=round(timeout_s)) from error
         except ValueError as error:
             if str(error).startswith("protocol "):
                 raise CloudrunError("agent-version", host=host, theirs=str(error).split()[1], ours=protocol.VERSION) from error
-            raise ended_early(reader, "agent-start-failed", host=host) from error
+            code = "agent-start-failed" if first in reader.heard else "shell-talks"
+            raise ended_early(reader, code, first, host=host, size_mb=len(reader.heard) >> 20) from error
 
 
 def start_agent(

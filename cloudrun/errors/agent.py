@@ -6,6 +6,11 @@ from cloudrun.errors.catalogue import Entry
 from cloudrun.errors.exit_codes import Exit
 from cloudrun.i18n import N_
 
+#: Start-up files that do something before a command is reached, which only a person at a terminal should meet.
+_GUARD = N_(
+    "Put this first in ~/.bashrc on the box (zsh: ~/.zshenv): case $- in *i*) ;; *) return;; esac   "
+    "If nothing there ends or asks, the server lets no commands in (ForceCommand, an account without a shell): ask the provider")
+
 ENTRIES: dict[str, Entry] = {
     "agent-no-python": Entry(
         Exit.AGENT,
@@ -35,12 +40,28 @@ ENTRIES: dict[str, Entry] = {
     "agent-start-failed": Entry(
         Exit.AGENT,
         N_("the agent did not start on {host}; the box said: {said} {stderr}"),
-        N_("cloudrun doctor   (a login shell that prints or ends early, or a Python that does not run, are the usual causes)"),
+        N_("Name a Python that runs there: cloudrun host set {host_name} --python /root/miniconda3/bin/python"),
     ),
     "agent-start-timeout": Entry(
         Exit.AGENT,
         N_("the agent on {host} said nothing within {timeout_s} s; the box said: {said} {stderr}"),
         N_("Try again; if it stays: cloudrun doctor"),
+    ),
+    "shell-ended": Entry(
+        Exit.AGENT,
+        N_("the login shell on {host} ended before it came to our command; it said: {said} {stderr}"),
+        _GUARD,
+    ),
+    "shell-waits": Entry(
+        Exit.AGENT,
+        N_("the login shell on {host} did not come to our command within {timeout_s} s (does it wait for an answer?); "
+           "it said: {said} {stderr}"),
+        _GUARD,
+    ),
+    "shell-talks": Entry(
+        Exit.AGENT,
+        N_("the login shell on {host} printed {size_mb} MB and did not come to our command; it said: {said} {stderr}"),
+        _GUARD,
     ),
     "agent-version": Entry(
         Exit.AGENT,

@@ -222,6 +222,11 @@ ENTRIES: dict[str, Entry] = {
         N_("the code needs {needed_bytes} on the box's system disk ({path}), which has {free_bytes} free; nothing was changed"),
         N_("Delete what is not needed there (du -xsh {path}/* ~/.cache), or send less: add it to .cloudrunignore"),
     ),
+    "code-home-refused": Entry(
+        Exit.BOX,
+        N_("the code goes into the home on the box, and {path} cannot be written there: {reason}"),
+        N_("On the box: ls -ld ~; df -h ~   Or use code that is there already: the same launch with --no-sync --workdir /path/there"),
+    ),
     "code-cut": Entry(
         Exit.UNREACHABLE,
         N_("the code did not arrive whole; nothing was changed on the box"),

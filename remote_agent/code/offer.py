@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from remote_agent import layout
-from remote_agent.code import journal, paths, records, staging
+from remote_agent.code import inflate, journal, paths, records, staging
 from remote_agent.code.staging import Staged
 from remote_agent.protocol import AgentError, CodeOffer, CodeWanted
 
 #: Left free on the disk beside what the code needs.
 _MARGIN_BYTES = 16 << 20
+#: A home that is read-only, somebody else's, or not there and not to be made.
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
 def offer(request: CodeOffer) -> CodeWanted:
     """Makes a staging area and says what is to be sent to it. What a tree holds is taken from there later, by copying and
     checking; whether it still does is judged here by size, time and inode.
 
-    Raises AgentError: project-name-taken, code-path, code-disk-full.
+    Raises AgentError: project-name-taken, code-path, code-disk-full, code-home-refused.
     """
     trees = records.trees_of(request.project)
     records.check_run(request.run)
     _check(request)
+    try:
+        return _made(trees, request)
+    except OSError as error:
+        if error.errno not in _REFUSALS:
+            raise
+        path = os.fsencode(error.filename or trees.path).decode("utf-8", "replace")
+        raise AgentError("code-home-refused", path=path, reason=error.strerror) from error
+
+
+def _made(trees: layout.Trees, request: CodeOffer) -> CodeWanted:
     with records.locked(trees):
         records.claim(trees, request.project, request.project_id)
         staging.sweep(trees, keep=journal.finish_all(trees))
         staged = _staged(trees, request)
         _check_space(trees, request.run, staged)
         made = staging.create(trees, request.run, staged)
-    return CodeWanted(staging=made.path, sha256=staged.wanted)
+    return CodeWanted(staging=made.path, sha256=staged.wanted, plain=inflate.takes_plain_bytes())
 
 
 def _check(request: CodeOffer) -> None:

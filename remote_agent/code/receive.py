@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zlib
-from typing import Any, BinaryIO, Callable, List, Optional, Tuple
+from typing import BinaryIO, Callable, List, Optional, Tuple
 
-from remote_agent.code import staging
+from remote_agent.code import inflate, staging
 from remote_agent.code.staging import Staging
 from remote_agent.protocol import AgentError, read_frame
 from remote_agent.words import _
@@ -73,21 +72,21 @@ def _unpack(area: Staging, frames: _Frames) -> None:
     sizes = staged.sizes()
     files = _Files(area, [(sha256, sizes[sha256]) for sha256 in staged.wanted])
     frames.needed_bytes = sum(sizes[sha256] for sha256 in staged.wanted)
-    inflate: Any = zlib.decompressobj()
+    reader = inflate.reader()
     try:
         while True:
             payload = frames.next()
             if payload is None:
                 break
             while payload:
-                files.write(inflate.decompress(payload, _PIECE_BYTES))
-                payload = inflate.unconsumed_tail
-        files.write(inflate.flush())
-    except zlib.error as error:
+                files.write(reader.decompress(payload, _PIECE_BYTES))
+                payload = reader.unconsumed_tail
+        files.write(reader.flush())
+    except inflate.DAMAGED as error:
         raise AgentError("code-damaged", detail=str(error)) from error
     finally:
         files.close()
-    if not files.complete or not inflate.eof:
+    if not files.complete or not reader.eof:
         raise AgentError("code-damaged", detail=_("fewer bytes than were announced"))
 
 

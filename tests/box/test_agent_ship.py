@@ -199,7 +199,7 @@ def test_a_login_that_ends_in_words_instead_shows_them(box: SshBox, dial: Dialle
     (box.home / ".bashrc").write_text("echo; echo 'This account is not available.'; echo 'bad luck' >&2; exit 1\n")
     with pytest.raises(CloudrunError) as caught:
         ask(dial(box))
-    assert caught.value.code == "agent-start-failed"
+    assert caught.value.code == "shell-ended"
     assert caught.value.params["said"] == "This account is not available."
     assert caught.value.params["stderr"] == "bad luck"
 

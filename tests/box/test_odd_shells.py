@@ -13,11 +13,11 @@ from tests.support.sshd import SshBox, program
 from tests.support.waiting import wait_for
 
 SFTP_SERVER = "/usr/lib/openssh/sftp-server"
-#: A long banner with colours, a title and bytes that are no text; words that end no line, on both outputs; some that
-#: come later and some at the end; a slow start. SFTP breaks on it.
+#: A banner of a megabyte with colours, a title and bytes that are no text; words that end no line, on both outputs; some
+#: that come later and some at the end; a slow start. SFTP breaks on it.
 LOUD = """\
 printf '\\033]0;rented\\007\\033[31m+-----AutoDL-----+\\033[0m\\n\\377\\376\\n'
-head -c 40000 /dev/zero | tr '\\0' '~'
+head -c 1000000 /dev/zero | tr '\\0' '~'
 printf 'no newline here: '; printf 'nor here: ' >&2
 trap 'printf "bye {\\"glued\\": "; echo "bye" >&2' EXIT
 (sleep 0.2; printf '\\nlate words {"not": ours}\\n') &
@@ -61,19 +61,22 @@ def test_a_bashrc_that_returns_fails_reads_or_renames(box: SshBox, cloudrun: Lap
 
 
 @pytest.mark.parametrize(("bashrc", "said"), [
-    ("echo 'Your account has expired.'; exit 1\n", "Your account has expired."),
-    ("exec /bin/cat >/dev/null\n", "said nothing"),
-    ("exec sleep 100\n", "said nothing"),
+    ("echo Welcome; echo 'Your account has expired.'; exit 1\n", "ended before it came to our command; it said: Your account"),
+    ("set -eu\nfalse\n", "ended before it came to our command; it said: nothing"),
+    ("echo Welcome; printf 'Choose an environment: '; read -r answer\n", "(does it wait for an answer?); it said: Choose an env"),
+    ("exec bash\n", "did not come to our command within 1 s"),
+    ("exec yes 'Connecting to the cluster'\n", "printed 4 MB and did not come to our command; it said: "),
 ])
 def test_a_bashrc_that_never_gives_way_is_said(
     box: SshBox, cloudrun: Laptop, bashrc: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudrun.agent.ship.HELLO_TIMEOUT_S", 2.0)
+    monkeypatch.setattr("cloudrun.agent.ship.HELLO_TIMEOUT_S", 1.0)
     (box.home / ".bashrc").write_text(bashrc)
     cloudrun.know(box)
     done = cloudrun.run("ps", code=Exit.AGENT)
     assert said in done.err
-    assert "cloudrun doctor" in done.err
+    assert "~/.bashrc on the box" in done.err
+    assert "case $- in *i*) ;; *) return;; esac" in done.err
 
 
 @pytest.mark.parametrize(("shell", "backend"), [("tcsh", "tmux"), ("fish", "screen"), ("zsh", "tmux"), ("dash", "screen")])
@@ -90,6 +93,7 @@ def test_an_account_that_may_not_log_in_is_said(tmp_path: Path, cloudrun: Laptop
     try:
         cloudrun.add(box)
         done = cloudrun.run("ps", code=Exit.AGENT)
-        assert "This account is currently not available" in done.err
+        assert "ended before it came to our command; it said: This account is currently not available" in done.err
+        assert "an account without a shell" in done.err
     finally:
         box.stop()

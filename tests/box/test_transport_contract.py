@@ -165,7 +165,7 @@ def test_put_where_nothing_can_be_written_says_why(transport: Transport, tmp_pat
 # ------------------------------------------------------------------------------------------------- SSH alone
 
 
-@pytest.mark.parametrize("sftp", ["/bin/false", "/bin/echo garbage in the way, and much of it"])
+@pytest.mark.parametrize("sftp", ["", "/bin/false", "/bin/echo garbage in the way, and much of it", "/usr/bin/yes"])
 def test_put_without_a_working_sftp_goes_through_a_command(tmp_path: Path, laptop: Path, sftp: str) -> None:
     box = SshBox(tmp_path / "box", sftp=sftp).start()
     try:

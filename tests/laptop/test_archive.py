@@ -36,7 +36,7 @@ def test_the_same_sources_give_the_same_name_and_the_same_zip(tmp_path: Path) ->
     os.utime(other_agent / "entry.py", (0, 0))
     os.chmod(other_agent / "entry.py", 0o755)
     two = archive.build(other_agent, package(tmp_path / "2", "libtmux", LIBTMUX))
-    assert (one.digest, one.zip_bytes) == (two.digest, two.zip_bytes)
+    assert (one.digest, one.zipped()) == (two.digest, two.zipped())
     (other_agent / "rpc/a.py").write_bytes(b"b")
     assert archive.build(other_agent, tmp_path / "2/libtmux").digest != one.digest
 
@@ -47,7 +47,7 @@ def test_it_holds_the_sources_and_nothing_else(tmp_path: Path) -> None:
     assert names == sorted(names) == [
         "__main__.py", "files", "remote_agent/__init__.py", "remote_agent/entry.py", "remote_agent/py.typed",
         "remote_agent/rpc/a.py", "vendor/libtmux/__init__.py", "vendor/libtmux/server.py"]
-    with zipfile.ZipFile(io.BytesIO(built.zip_bytes)) as unzipped:
+    with zipfile.ZipFile(io.BytesIO(built.zipped())) as unzipped:
         assert [(info.filename, info.date_time, info.external_attr >> 16) for info in unzipped.infolist()] == [
             (name, (1980, 1, 1, 0, 0, 0), 0o100644) for name in names]
         assert dict(built.files)["files"].decode().splitlines() == [

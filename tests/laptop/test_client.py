@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cloudrun.agent import archive
+from cloudrun.agent.bootstrap import reached
 from cloudrun.agent.client import AgentClient, Question
 from cloudrun.agent.follow import FollowStream, open_follow
 from cloudrun.errors import CloudrunError
@@ -18,6 +19,7 @@ from remote_agent import protocol
 
 #: What bash prints before anything of ours where ~/.bashrc is that of a rented image.
 BANNER = "+-----------------AutoDL-----------------+\n系 统 盘/   41% 13G/30G\n".encode()
+REACHED = reached("%s")
 HELLO = {"version": 1, "agent": archive.installed().sha12, "python": "/usr/bin/python3", "python_version": "3.11.2",
          "box_id": "b+1", "home": "/root", "user": "root"}
 
@@ -177,8 +179,8 @@ def test_a_stream_stops_where_the_box_has_answered_already() -> None:
 
 
 def test_what_the_box_said_is_shown_where_the_agent_did_not_start() -> None:
-    def dead(_nonce: str) -> Script:
-        return Script([b"\x07\n  \n", "磁盘 quota exceeded\nmore\n".encode()], code=1)
+    def dead(nonce: str) -> Script:
+        return Script([BANNER, reached(nonce), b"\x07\n  \n", "磁盘 quota exceeded\nmore\n".encode()], code=1)
 
     with pytest.raises(CloudrunError) as caught:
         AgentClient.open(Box(dead, dead), None)
@@ -189,10 +191,14 @@ def test_what_the_box_said_is_shown_where_the_agent_did_not_start() -> None:
 
 @pytest.mark.parametrize(("said", "how", "code"), [
     ([b"\nCLOUDRUN/2 %s {}\n"], {}, "agent-version"),
-    ([b"x" * 70_000], {}, "agent-start-failed"),
-    ([BANNER], {"silent": True}, "agent-start-timeout"),
+    ([REACHED, b"x" * (5 << 20)], {}, "agent-start-failed"),
+    ([BANNER, REACHED], {"silent": True}, "agent-start-timeout"),
+    ([BANNER, b"CLOUDRUN-SH $n\n"], {"silent": True}, "shell-waits"),  # the command itself, shown by a chatty shell
+    ([BANNER * 10], {}, "shell-ended"),
+    ([BANNER, b"x" * (5 << 20)], {}, "shell-talks"),
 ])
 def test_an_agent_that_cannot_be_spoken_with(said: list[bytes], how: dict[str, Any], code: str) -> None:
+    """Whether the login shell came to our command decides who is to blame."""
     def script(nonce: str) -> Script:
         return Script([piece.replace(b"%s", nonce.encode()) for piece in said], **how)
 

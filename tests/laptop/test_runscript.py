@@ -351,7 +351,13 @@ def test_python_of_the_usual_conda_comes_before_the_systems(place: Place) -> Non
     own = place.folder / "own"
     own.mkdir()
     (own / "python").symlink_to(sys.executable)
-    assert place.supervised(place.spec("type -P python"), PATH=f"{own}:/usr/bin:/bin") == (0, f"{own}/python\n".encode())
+    start_up, beside = Path(place.facts.home) / ".bashrc", f"{own}:/usr/bin:/bin"
+    mention = "export PATH=~/miniconda3/bin:$PATH"
+    for line, chosen in (("", own), ("# " + mention, own), (mention, root / "bin")):
+        start_up.write_text(f'[ -z "$PS1" ] && return\n{line}\n')
+        assert place.supervised(place.spec("type -P python"), PATH=beside) == (0, f"{chosen}/python\n".encode())
+    (start_up.parent / ".condarc").write_text("auto_activate_base: false\n")
+    assert place.supervised(place.spec("type -P python"), PATH=beside) == (0, f"{own}/python\n".encode())
 
 
 def test_by_hand_it_keeps_a_log_of_its_own(place: Place) -> None:

@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from tests.support.sshd import SshBox, program
 
+NOBODY = 65534
 PYENV = Path("/root/.pyenv/versions")
 
 
 def shell_box(folder: Path, shell: str, *, mounts: str = "", **settings: Any) -> SshBox:
-    """Its login shell is that program (root only: an account file of its own is laid over this machine's)."""
-    folder.mkdir(parents=True)
+    """Its login shell is that program."""
+    return SshBox(folder, mounts=_account(folder, getpass.getuser(), folder / "home", shell) + mounts, **settings)
+
+
+def user_box(folder: Path, home: Path, *, mounts: str = "", **settings: Any) -> SshBox:
+    """One that an ordinary user (nobody) enters, whose home is that folder. `folder` is one that everybody may enter."""
+    lines = mounts + _account(folder, "nobody", home, "/bin/bash")
+    box = SshBox(folder, mounts=lines, **{**settings, "env": {"HOME": str(home), **settings.get("env", {})}})
+    box.user = "nobody"
+    (folder / "authorized_keys").chmod(0o644)
+    os.chown(box.data, NOBODY, NOBODY)
+    return box
+
+
+def _account(folder: Path, user: str, home: Path, shell: str) -> str:
+    """Mount lines: that account has that home and shell (root only: an account file of its own lies over this machine's)."""
+    folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for line in Path("/etc/passwd").read_text().splitlines():
         fields = line.split(":")
-        if fields[0] == getpass.getuser():
-            fields[6] = shell
+        if fields[0] == user:
+            fields[5:] = [str(home), shell]
         lines.append(":".join(fields) + "\n")
     (folder / "passwd").write_text("".join(lines))
     (folder / "passwd").chmod(0o644)
-    return SshBox(folder, mounts=f"mount --bind {folder}/passwd /etc/passwd\n{mounts}", **settings)
+    return f"mount --bind {folder}/passwd /etc/passwd\n"
 
 
 def without(*names: str) -> str:

@@ -61,7 +61,7 @@ class SshBox:
             f"MaxStartups 200\n{settings}\nPort {self.port}\nListenAddress 127.0.0.1\nHostKey {self.host_key}\n"
             f"AuthorizedKeysFile {authorized}\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
             f"PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
-            f"Subsystem sftp {sftp}\nSetEnv {pairs}\n"
+            f"SetEnv {pairs}\n" + (f"Subsystem sftp {sftp}\n" if sftp else "")
         )
         self.config = config
         self.log = folder / "sshd.log"

@@ -10,6 +10,7 @@ _TOML = N_(
 _RESTART = N_("restart the box on the provider's page; if it stays, ask the provider. Then: cloudrun gpu")
 _WITH_GPU = N_("start the box with a GPU on the provider's page, then: cloudrun gpu")
 _DISK = N_("cloudrun host set {host} --data-dir /path/on/a/disk")
+_GUARD = N_("put this first in ~/.bashrc on the box (zsh: ~/.zshenv): case $- in *i*) ;; *) return;; esac")
 _HOME = N_("launches need it; see on the box: df -h ~; df -i ~; ls -ld ~")
 
 HINTS = {
@@ -19,9 +20,12 @@ HINTS = {
     "login-typed": N_("let a key of cloudrun's own open it from now on: cloudrun host set {host} \"{target}\""),
     "clock-skew": N_("compare: date -u (on the laptop too); whichever is wrong, let it be set by the network"),
     "agent-no-folder": N_("log in and look: df -h ~ /tmp; ls -ld ~ /tmp"),
-    "agent-start-failed": N_(
-        "does this print one line and nothing else? ssh -p PORT USER@HOST 'echo hello'; then see ~/.bashrc and --python"),
-    "agent-start-timeout": N_("does this end at once? ssh -p PORT USER@HOST true; if not, see ~/.bashrc on the box"),
+    "agent-start-failed": N_("name a Python that runs there: cloudrun host set {host} --python /root/miniconda3/bin/python"),
+    "agent-start-timeout": N_(
+        "does this end at once on the box? python3 -I -c pass; if not: cloudrun host set {host} --python /path"),
+    "shell-ended": _GUARD,
+    "shell-waits": _GUARD,
+    "shell-talks": _GUARD,
     "agent-damaged": N_("try again; if it stays, the disk of the home is to blame. On the box: df -h ~; dmesg | tail"),
     "put-failed": N_("log in and look: df -h ~; ls -ld ~ ~/.cloudrun"),
     "python-configured": N_("cloudrun host set {host} --python {path}   (or --python \"\" to have it looked for)"),
@@ -101,6 +105,7 @@ _HERE_DISK = N_("make room: du -xsh {path}/*; ended runs: cloudrun rm RUN")
 _HERE_HOME = N_("make room: pip cache purge; conda clean -a; du -xh ~ | sort -h | tail")
 _HERE_INODES = N_("many small files in the home use them up: du -x --inodes ~ | sort -n | tail")
 _HERE_FOLDERS = N_("see: df -h ~ /tmp; ls -ld ~ ~/.cloudrun /tmp")
+_HERE_SHELL = N_("does this print one line and nothing else? sh -c 'echo hello'; then see --python")
 _HERE_LOOK = N_("launches need it; see: df -h ~; df -i ~; ls -ld ~")
 
 #: Where the box is this machine: no provider's page, and no disk that a provider renews.
@@ -108,7 +113,10 @@ LOCAL_HINTS = {
     "no-answer": N_("once more: cloudrun doctor; if it stays, see what hangs: ps axo stat,pid,args | grep ^D"),
     "check-broke": N_("all may be fine; please report this line"),
     "agent-no-folder": _HERE_FOLDERS,
-    "agent-start-failed": N_("does this print one line and nothing else? sh -c 'echo hello'; then see --python"),
+    "agent-start-failed": _HERE_SHELL,
+    "shell-ended": _HERE_SHELL,
+    "shell-waits": _HERE_SHELL,
+    "shell-talks": _HERE_SHELL,
     "agent-start-timeout": N_("does this end at once? python3 -I -c pass; if not: cloudrun host set {host} --python /path"),
     "agent-damaged": N_("try again; if it stays, the disk of the home is to blame: df -h ~; dmesg | tail"),
     "put-failed": _HERE_FOLDERS,

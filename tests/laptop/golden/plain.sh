@@ -28,13 +28,17 @@ cloudrun_fail() {
 cloudrun_activate() { # a login shell here has conda first, by a line of ~/.bashrc that only interactive shells reach
     local cloudrun_root
     [ -z "${CONDA_PREFIX-}${VIRTUAL_ENV-}" ] || return
-    case $(type -P python) in '' | /bin/python | /usr/bin/python) ;; *) return ;; esac
     for cloudrun_root in "${cloudrun_conda_roots[@]}"; do
-        if [ -x "$cloudrun_root/bin/python" ]; then
+        if [ -x "$cloudrun_root/bin/python" ] && cloudrun_wanted "/${cloudrun_root##*/}/bin"; then
             export PATH="$cloudrun_root/bin:$PATH"
             return
         fi
     done
+}
+cloudrun_wanted() { # before the system's Python always, before another on PATH where a start-up file puts it there
+    case $(type -P python) in '' | /bin/python | /usr/bin/python) return 0 ;; esac
+    grep -qs '^auto_activate.*: *[Ff]alse' /root/.condarc && return 1
+    grep -qs "^[^#]*$1" /root/.{bashrc,bash_profile,profile,zshrc,zshenv,tcshrc,cshrc,config/fish/config.fish}
 }
 cloudrun_conda_roots=(
     /root/miniconda3 /root/{miniconda3,anaconda3,miniforge3,mambaforge}
