@@ -28,7 +28,8 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for needed in ("cloudrun/templates/run.sh.j2", "cloudrun/templates/screenrc", "cloudrun/templates/tmux.conf",
                    "cloudrun/templates/cloudrun.toml", "remote_agent/__main__.py", "remote_agent/supervise/tee.py",
-                   "cloudrun/py.typed"):
+                   "cloudrun/py.typed", "cloudrun/locale/zh_CN/LC_MESSAGES/cloudrun.mo", "cloudrun/templates/cloudrun.zh_CN.toml",
+                   "remote_agent/locale/zh_CN/LC_MESSAGES/agent.mo"):
         assert needed in names
     assert not [name for name in names if name.startswith(("tests/", "bench/"))]
 
@@ -43,14 +44,17 @@ def test_a_clean_environment_runs_from_it(wheel: Path, tmp_path: Path, laptop: P
     project.mkdir()
     data.mkdir()
 
-    def cloudrun(*words: str) -> str:
+    def cloudrun(*words: str, **env: str) -> str:
         done = subprocess.run([str(tmp_path / "venv" / "bin" / "cloudrun"), *words], cwd=project, capture_output=True, text=True,
-                              check=False, timeout=60, env={**os.environ, "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"})
+                              check=False, timeout=60,
+                              env={**os.environ, "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}", "PYTHONUTF8": "1", **env})
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     assert cloudrun("--version").startswith("cloudrun 0.")
     assert "[runs.exp_resnet50]" in cloudrun("init", "--show")
+    assert "每个训练一个表" in cloudrun("init", "--show", CLOUDRUN_LANG="zh")
+    assert "用法：cloudrun" in cloudrun("--help", CLOUDRUN_LANG="zh")
     cloudrun("host", "add", "here", "local", "--data-dir", str(data))
     launched = json.loads(cloudrun("launch", "from_wheel", "--json", "--backend", "detached", "--", "echo", "from the wheel"))
     assert launched["backend"] == "detached"
