@@ -22,6 +22,12 @@ _SETTINGS = "s=$1 n=$2 w=$3 m=$4 f=$5 c=$6 j=$7 k=$8; shift 8; a=; py="
 # Said first, so that a login shell that never comes to our command is told from an agent that does not start.
 _REACHED = 'echo "CLOUDRUN-SH $n"'
 
+# A start-up file that set PATH without what was in it: nothing that the agent or a training calls would be found.
+_PATH = (
+    'case :${PATH-}: in *:/usr/bin:*) ;; *) PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin; export PATH ;; esac'
+)
+_EXEC = _PATH + '; exec "$@"'
+
 # Where the login names no home, the account's own. Nowhere else is one made: /dev/null is no folder.
 _HOME = 'h=${HOME:-$(eval "echo ~$(id -un)")}; case $h in /*) ;; *) h=/dev/null ;; esac'
 
@@ -91,7 +97,7 @@ _SAY_MISSING = (
 
 _NO_PYTHON = ('{"missing":true,"tried":"', '"}')
 
-_SCRIPT = "; ".join((_SETTINGS, _REACHED, _HOME, _FIND_AGENT, _RECORDED, _PROBE, _START, _MISSING))
+_SCRIPT = "; ".join((_SETTINGS, _REACHED, _PATH, _HOME, _FIND_AGENT, _RECORDED, _PROBE, _START, _MISSING))
 
 # Nothing of the archive runs before its hash is right.
 _CHECK_AND_INSTALL = (
@@ -133,14 +139,15 @@ def start_command(start: Start, *, reprobe: bool = False) -> str:
 def install_command(start: Start, python: str, part: str, sha256: str) -> str:
     """Checks and unpacks the archive that lies at `part`, then becomes the agent, in the same exec."""
     return shell_line([
-        python, "-I", "-c", _CHECK_AND_INSTALL, part, sha256, start.agent, start.host_python, start.mode, start.nonce,
-        *start.arguments,
+        "/bin/sh", "-c", _EXEC, "cloudrun", python, "-I", "-c", _CHECK_AND_INSTALL, part, sha256, start.agent,
+        start.host_python, start.mode, start.nonce, *start.arguments,
     ])
 
 
 def attach_command(hello: protocol.Hello, run: str, mode: str, language: str) -> str:
     """Becomes the session of a run, in a pty; the agent that said `hello` is there, and says what it has to in that language."""
-    return shell_line([hello.python, "-I", hello.agent_dir, "attach", "--run", run, "--mode", mode, "--lang", language])
+    attach = ("attach", "--run", run, "--mode", mode, "--lang", language)
+    return shell_line(["/bin/sh", "-c", _EXEC, "cloudrun", hello.python, "-I", hello.agent_dir, *attach])
 
 
 def shell_line(words: Sequence[str]) -> str:

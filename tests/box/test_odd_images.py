@@ -39,7 +39,8 @@ def test_python_3_9_with_tmux_and_no_screen(tmp_path: Path, cloudrun: Laptop) ->
 
 def test_python_3_6_beside_one_in_miniconda_that_only_interactive_shells_know(tmp_path: Path, cloudrun: Laptop) -> None:
     programs = bin_of(tmp_path / "bin", python3=python("3.6"), python=python("3.6"))
-    box = SshBox(tmp_path / "box", path=f"{programs}:{BASE_PATH}", mounts=NO_PYTHON)
+    no_utf8 = {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    box = SshBox(tmp_path / "box", path=f"{programs}:{BASE_PATH}", mounts=NO_PYTHON, env=no_utf8)
     bin_of(box.home / "miniconda3" / "bin", python=python("3.10"), python3=python("3.10"))
     (box.home / ".bashrc").write_text('[ -z "$PS1" ] && return\nexport PATH=$HOME/miniconda3/bin:$PATH\n')
     box.start()

@@ -51,6 +51,7 @@ def test_a_shell_that_prints_before_between_after_and_a_lot(tmp_path: Path, clou
     "case $- in *i*) ;; *) return;; esac\nexport PATH=/not/reached\n",
     "set -eu\nfalse || true\n: ${UNSET_THING:-}\nset -u\n",
     "read -t 0.1 eaten; stty -echo; tput setaf 1 >/dev/null\n",
+    "export PATH=/opt/conda/bin\n",
     "alias python3=/bin/false cd=/bin/false; python3() { echo mine; }; umask 077; cd /tmp\n",
 ])
 def test_a_bashrc_that_returns_fails_reads_or_renames(box: SshBox, cloudrun: Laptop, bashrc: str) -> None:
@@ -79,9 +80,16 @@ def test_a_bashrc_that_never_gives_way_is_said(
     assert "case $- in *i*) ;; *) return;; esac" in done.err
 
 
-@pytest.mark.parametrize(("shell", "backend"), [("tcsh", "tmux"), ("fish", "screen"), ("zsh", "tmux"), ("dash", "screen")])
-def test_a_login_shell_that_is_not_bash(tmp_path: Path, cloudrun: Laptop, shell: str, backend: str) -> None:
-    box = shell_box(tmp_path / "odd", program(shell)).start()
+@pytest.mark.parametrize(("shell", "backend", "start_up"), [
+    ("tcsh", "tmux", ".tcshrc"), ("fish", "screen", ".config/fish/config.fish"), ("zsh", "tmux", ".zshenv"),
+    ("dash", "screen", ""),
+])
+def test_a_login_shell_that_is_not_bash(tmp_path: Path, cloudrun: Laptop, shell: str, backend: str, start_up: str) -> None:
+    box = shell_box(tmp_path / "odd", program(shell))
+    if start_up:
+        (box.home / start_up).parent.mkdir(parents=True, exist_ok=True)
+        (box.home / start_up).write_text("echo 'Welcome to {the} box'\n")
+    box.start()
     try:
         whole_way(cloudrun, box, "--backend", backend)
     finally:
