@@ -46,11 +46,13 @@ _RECORDED = (
     'if [ "$o" = "$w" ] && [ -x "$py" ]; then :; else py=; fi; fi'
 )
 
+# The folders of conda are those of templates/activate.sh.j2.
 _CANDIDATES = (
     'python3 python "${CONDA_EXE:+${CONDA_EXE%/*}/python}" /root/miniconda3/bin/python "$h/miniconda3/bin/python" '
-    '/opt/conda/bin/python "$h/anaconda3/bin/python" /root/anaconda3/bin/python "$h/miniforge3/bin/python" '
-    "/root/miniforge3/bin/python /opt/miniconda3/bin/python /usr/bin/python3 /usr/local/bin/python3 "
-    "python3.12 python3.11 python3.10 python3.9 python3.8"
+    '/opt/conda/bin/python "$h/anaconda3/bin/python" "$h/miniforge3/bin/python" "$h/mambaforge/bin/python" '
+    "/opt/miniconda3/bin/python /opt/anaconda3/bin/python /opt/miniforge3/bin/python /usr/local/miniconda3/bin/python "
+    '/usr/local/anaconda3/bin/python /root/anaconda3/bin/python /root/miniforge3/bin/python "$h/.pyenv/shims/python3" '
+    "/usr/bin/python3 /usr/local/bin/python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8"
 )
 
 # Says major*1000+minor and the interpreter's own path: a pyenv shim is slow and follows the folder it is called in.

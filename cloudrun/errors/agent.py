@@ -15,7 +15,8 @@ ENTRIES: dict[str, Entry] = {
     "agent-no-python": Entry(
         Exit.AGENT,
         N_("the box has no Python 3.8 or newer that runs; tried: {tried}"),
-        N_("Say where it is: cloudrun host set {host_name} --python /root/miniconda3/bin/python"),
+        N_("Say where one is: cloudrun host set {host_name} --python /root/miniconda3/bin/python   "
+           "Or put one there, on the box: apt-get install -y python3"),
     ),
     "agent-no-folder": Entry(
         Exit.AGENT,

@@ -20,9 +20,10 @@ BLOCK_BYTES = 32 * 1024
 #: What a missing, broken or refusing SFTP looks like.
 BROKEN = (paramiko.SFTPError, paramiko.SSHException, EOFError, OSError)
 #: Arguments: temporary, path, mode, size, nonce. A cut connection ends `cat` as a finished one does, so the size decides.
-#: The nonce is the word to begin: a login shell's start-up files may eat what is sent before.
+#: The nonce is the word to begin: a login shell's start-up files may eat what is sent before, or leave PATH without `cat`.
 _SCRIPT = (
-    'echo "$5"; umask 077; if cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$3" "$1" && mv -f "$1" "$2"; '
+    'echo "$5"; PATH=$PATH:/usr/bin:/bin; umask 077; '
+    'if cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$3" "$1" && mv -f "$1" "$2"; '
     'then exit 0; else rm -f "$1"; exit 1; fi'
 )
 
@@ -49,7 +50,7 @@ class Upload:
 
     def command(self) -> str:
         """A command line for any login shell that reads the file from stdin and puts it in its place."""
-        words = ["sh", "-c", _SCRIPT, "sh", self.temporary, self.path, f"{self.mode:04o}", str(len(self.data)), self._nonce]
+        words = ["/bin/sh", "-c", _SCRIPT, "sh", self.temporary, self.path, f"{self.mode:04o}", str(len(self.data)), self._nonce]
         return shlex.join(words)
 
     def wait_ready(self, receive: Callable[[], bytes]) -> None:

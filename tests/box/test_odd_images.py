@@ -69,6 +69,9 @@ def test_only_a_python_that_is_too_old_is_said_with_what_was_tried(tmp_path: Pat
         assert "3006" not in done.err
         assert "3.6" in done.err
         assert "cloudrun host set box --python" in done.err
+        assert "apt-get install -y python3" in done.err
+        bin_of(box.home / "mambaforge" / "bin", python=python("3.9"))  # what anybody would do next; nothing is to be told
+        assert cloudrun.json("ps") == {"runs": [], "errors": []}
     finally:
         box.stop()
 

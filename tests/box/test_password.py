@@ -117,9 +117,14 @@ def test_the_same_box_at_a_new_port_needs_no_new_trust(guarded: SshBox, cloudrun
         moved.stop()
 
 
-@pytest.mark.parametrize("shell", ["tcsh", "fish"])
-def test_any_login_shell(tmp_path: Path, cloudrun: Laptop, shell: str) -> None:
-    box = password_box(tmp_path / "odd", shell=program(shell)).start()
+@pytest.mark.parametrize(("shell", "start_up", "text"), [
+    ("tcsh", ".tcshrc", "setenv PATH /opt/conda/bin\n"), ("fish", ".config/fish/config.fish", "echo glued {\n"),
+])
+def test_any_login_shell(tmp_path: Path, cloudrun: Laptop, shell: str, start_up: str, text: str) -> None:
+    box = password_box(tmp_path / "odd", shell=program(shell))
+    (box.home / start_up).parent.mkdir(parents=True, exist_ok=True)
+    (box.home / start_up).write_text(text)
+    box.start()
     try:
         add(cloudrun, box)
         assert keys_of(box).read_text() == ownkey.public_file(paths.own_key_file()).read_text()

@@ -167,7 +167,7 @@ def test_put_where_nothing_can_be_written_says_why(transport: Transport, tmp_pat
 
 @pytest.mark.parametrize("sftp", ["", "/bin/false", "/bin/echo garbage in the way, and much of it", "/usr/bin/yes"])
 def test_put_without_a_working_sftp_goes_through_a_command(tmp_path: Path, laptop: Path, sftp: str) -> None:
-    box = SshBox(tmp_path / "box", sftp=sftp).start()
+    box = SshBox(tmp_path / "box", sftp=sftp, path="/opt/conda/bin").start()  # and nothing but it
     try:
         transport = connect(address(box), options(laptop))
         transport.put(b"y" * 100_000, str(tmp_path / "it is $here"), 0o600)

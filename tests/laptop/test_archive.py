@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudrun.agent import archive, bootstrap
+from cloudrun.project.templates import template_text
 
 
 def package(folder: Path, name: str, files: dict[str, bytes]) -> Path:
@@ -87,3 +88,13 @@ def test_the_line_is_one_that_csh_and_fish_read_alike() -> None:
         # Plain text in single quotes; what some shell would take for its own stands alone behind a backslash.
         assert re.fullmatch(r"(?:'[^'\\!\n]*'|\\['\\!]| )+", line)
     assert r"'/opt/it'\''s '\\'mine'\!'/python'" in bootstrap.start_command(start)
+
+
+def test_the_agent_looks_for_conda_wherever_a_run_does() -> None:
+    roots = re.search(r"cloudrun_conda_roots=\((.*?)\)", template_text("activate.sh.j2"), re.DOTALL)
+    assert roots
+    text = " ".join(roots[1].split()).replace("{{ home|word }}", "'$h'")  # the braces are bash's
+    found = subprocess.run(["bash", "-c", f"printf '%s\\n' {text}"], capture_output=True, text=True, check=True).stdout.split()
+    assert len(found) == 11
+    missing = [root for root in found if f"{root}/bin/python" not in bootstrap._CANDIDATES.replace('"', "")]
+    assert missing == []
