@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from cloudrun.errors import Exit
-from tests.box.test_odd_shells import whole_way
 from tests.support.cli import Laptop
-from tests.support.oddbox import bin_of, python, without
+from tests.support.oddbox import bin_of, look_in, python, without
 from tests.support.sshd import SshBox
 from tests.support.waiting import wait_for
 
@@ -23,13 +22,16 @@ def test_python_3_9_with_tmux_and_no_screen(tmp_path: Path, cloudrun: Laptop) ->
     programs = bin_of(tmp_path / "bin", python3=python("3.9"))
     box = SshBox(tmp_path / "box", path=f"{programs}:{BASE_PATH}", mounts=without("screen") + NO_PYTHON).start()
     try:
-        whole_way(cloudrun, box)
-        launched = cloudrun.run("launch", "other", "--wait", "0.2", "--", "python3", "-c",
+        cloudrun.add(box)
+        launched = cloudrun.run("launch", "exp", "--wait", "0.2", "--", "python3", "-c",
                                 "import sys, time; print(sys.version); time.sleep(60)")
         assert "tmux" in launched.out
         assert "nstall" not in launched.err
-        wait_for(lambda: "3.9." in cloudrun.run("logs", "other").out)
-        assert cloudrun.state("other")["backend"] == "tmux"
+        wait_for(lambda: "3.9." in cloudrun.run("logs", "exp").out)
+        assert cloudrun.state("exp")["backend"] == "tmux"
+        look_in(cloudrun, "exp", shows="3.9.", leaves=b"\x02d")
+        cloudrun.run("stop", "exp", "--grace", "1")
+        assert cloudrun.state("exp")["state"] == "stopped"
         found = {check["name"]: check for check in cloudrun.json("doctor", code=None)["checks"]}
         assert "3.9" in found["python"]["found"]
         assert "tmux" in found["sessions"]["found"]

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.cli import Laptop
 from tests.support.namespace import ROOT, in_mount_namespace
+from tests.support.oddbox import look_in
 from tests.support.sshd import SshBox
-from tests.support.terminal import Terminal
 from tests.support.waiting import wait_for
 
 #: /run is read-only and has no screen folder; /tmp is read-only too, but for the folder that this test itself stands in.
@@ -46,20 +46,9 @@ def test_run_and_tmp_that_take_nothing(odd: SshBox, cloudrun: Laptop) -> None:
         assert cloudrun.state(run)["state"] == "running"
         assert [oct(path.stat().st_mode)[-3:] for path in places.glob(f"cloudrun-*/{backend}")] == ["700"]
         if backend == "screen":
-            _look_in(cloudrun, run)
+            look_in(cloudrun, run, shows="ready", leaves=b"\x01d")
         cloudrun.run("stop", run, "--grace", "2")
         wait_for(lambda: not list(places.iterdir()), what="no litter")
-
-
-def _look_in(cloudrun: Laptop, run: str) -> None:
-    """Attaches, sees it, and leaves."""
-    terminal = Terminal(cloudrun.argv("attach", run), cwd=cloudrun.project, env=cloudrun.environment())
-    try:
-        terminal.shows("ready")
-        terminal.type(b"\x01d")
-        assert terminal.ends() == 0
-    finally:
-        terminal.close()
 
 
 AS_NOBODY = """

@@ -8,7 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tests.support.cli import Laptop
 from tests.support.sshd import SshBox, program
+from tests.support.terminal import Terminal
 
 NOBODY = 65534
 PYENV = Path("/root/.pyenv/versions")
@@ -61,3 +63,14 @@ def bin_of(folder: Path, **programs: Path) -> Path:
     for name, goal in programs.items():
         (folder / name).symlink_to(goal)
     return folder
+
+
+def look_in(cloudrun: Laptop, run: str, *, shows: str, leaves: bytes) -> None:
+    """Attaches, sees that text, and leaves by those keys."""
+    terminal = Terminal(cloudrun.argv("attach", run), cwd=cloudrun.project, env=cloudrun.environment())
+    try:
+        terminal.shows(shows)
+        terminal.type(leaves)
+        assert terminal.ends() == 0
+    finally:
+        terminal.close()
