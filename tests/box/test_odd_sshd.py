@@ -11,7 +11,6 @@ import pytest
 from cloudrun.errors import Exit
 from cloudrun.transport.sftp import VERSION_TIMEOUT_S
 from tests.box.test_host_commands import on_a_terminal
-from tests.box.test_odd_shells import whole_way
 from tests.support.cli import Laptop
 from tests.support.sshd import SshBox
 from tests.support.waiting import wait_for
@@ -75,12 +74,13 @@ def test_a_server_that_runs_one_command_only_is_said(tmp_path: Path, cloudrun: L
 def test_a_server_without_terminals_runs_trainings_and_attach_says_so(tmp_path: Path, cloudrun: Laptop, laptop: Path) -> None:
     box = SshBox(tmp_path / "box", settings="PermitTTY no").start()
     try:
-        whole_way(cloudrun, box)
+        cloudrun.know(box)
         cloudrun.json("launch", "exp", "--wait", "0.2", "--", "sleep", "60")
         screen, code = on_a_terminal(laptop, ["attach", "exp"], [])
         assert code not in (0, None)
         assert "PermitTTY" in screen
         assert "logs -f" in screen
+        cloudrun.run("stop", "exp", "--grace", "2")
     finally:
         box.stop()
 
