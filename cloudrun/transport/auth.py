@@ -252,7 +252,7 @@ class Login:
     def _refused(self) -> CloudrunError:
         if self._problems:
             return self._problems[0]
-        if self._tried == [_("a password")]:
+        if self._tried and self._tried[-1] == _("a password"):  # what the user typed last is what they can mend
             return self._password_wrong()
         tried = ", ".join(self._tried) or _("nothing: there is no key here")
         code = "login-refused" if not self._methods or "publickey" in self._methods else "keys-refused"

@@ -197,6 +197,15 @@ def test_a_password_is_asked_for_where_nothing_else_is_left(laptop: Path) -> Non
             assert "hunter2" not in text
 
 
+@pytest.mark.parametrize("methods", ["password,publickey", "password"])
+def test_wrong_passwords_are_said_though_keys_were_tried_before(laptop: Path, tmp_path: Path, methods: str) -> None:
+    """The box neither "takes no keys" nor merely "refused the login": the password is what was wrong."""
+    key = make_key(tmp_path / "stranger", "-t", "ed25519")
+    with typing_box(methods) as (where, server):
+        error = failure(replace(where, keys=(key,)), laptop, Answering(passwords=["x", "y", "z"]))
+        assert (error.code, server.seen) == ("password-wrong", ["x", "y", "z"])
+
+
 def test_a_broken_key_is_said_before_a_password_is_asked(laptop: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     with typing_box("password,publickey") as (where, _server):
